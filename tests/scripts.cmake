@@ -76,6 +76,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/decoder_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/decoder_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/encoder_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/encoder_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/loss_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/loss_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/lora_parity
@@ -150,7 +152,7 @@ if(TARGET graft_cli)
   set_tests_properties(torch/judge@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/encoder_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

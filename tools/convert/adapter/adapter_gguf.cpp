@@ -41,7 +41,7 @@ std::map<std::string, std::string> layers_by_gguf_name(const Model& base, const 
   std::map<std::string, std::string> out;
   for (const Value& value : base.graph.values()) {
     if (!is_source_weight(value, layout) || !value.name.ends_with(kWeight)) continue;
-    out[renamed(value.name, layout.names(), kGgufNames)] = value.name.substr(0, value.name.size() - kWeight.size());
+    out[layout.gguf_name(value.name)] = value.name.substr(0, value.name.size() - kWeight.size());
   }
   return out;
 }
@@ -182,7 +182,7 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
     const bool embedding = tensor.name.ends_with(kLoraEmbeddingA) || tensor.name.ends_with(kLoraEmbeddingB);
     const bool is_a = tensor.name.ends_with(embedding ? kLoraEmbeddingA : kLoraA);
     const std::string layer = tensor.name.substr(0, tensor.name.size() - (embedding ? kLoraEmbeddingA : kLoraA).size());
-    const std::string weight = renamed(layer + std::string(kWeight), layout->names(), kGgufNames);
+    const std::string weight = layout->gguf_name(layer + std::string(kWeight));
     if (weight.empty()) return unsupported("GGUF files have no name for the layer \"", layer, "\".");
     tensor.name = weight + (is_a ? ".lora_a" : ".lora_b");
     report.bytes += tensor.bytes();

@@ -222,6 +222,12 @@ OrderedJson number(double x) {
   return whole ? OrderedJson(static_cast<std::int64_t>(x)) : OrderedJson(x);
 }
 
+OrderedJson task_type(const Model& adapter) {
+  const auto layout = layout_of(adapter.metadata);
+  if (!layout) return nullptr;
+  return layout->encodes() ? "FEATURE_EXTRACTION" : "CAUSAL_LM";
+}
+
 OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adapter) {
   std::map<std::pair<std::int64_t, double>, std::size_t> kinds;
   for (const AdapterLayer& layer : layers) ++kinds[{layer.rank, layer.alpha}];
@@ -248,7 +254,7 @@ OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adap
           {"rank_pattern", ranks},
           {"alpha_pattern", alphas},
           {"target_modules", targets},
-          {"task_type", layout ? OrderedJson("CAUSAL_LM") : OrderedJson(nullptr)},
+          {"task_type", task_type(adapter)},
           {"use_dora", layers.front().dora},
           {"use_rslora", false}};
 }
@@ -284,7 +290,7 @@ void add_token_ids(const NewTokens& tokens, const Model& adapter, OrderedJson& c
             {"init_weights", true},
             {"peft_type", "TRAINABLE_TOKENS"},
             {"target_modules", targets},
-            {"task_type", layout_of(adapter.metadata) ? OrderedJson("CAUSAL_LM") : OrderedJson(nullptr)},
+            {"task_type", task_type(adapter)},
             {"token_indices", ids}};
 }
 

@@ -67,6 +67,112 @@ const TensorNames kFalconNames = [] {
   return names;
 }();
 
+const TensorNames kBertNames = {.embedding = "bert.embeddings.word_embeddings",
+                                .positions = "bert.embeddings.position_embeddings",
+                                .layer = "bert.encoder.layer.",
+                                .attention_norm = "",
+                                .query = "attention.self.query",
+                                .key = "attention.self.key",
+                                .value = "attention.self.value",
+                                .query_key_value = "",
+                                .attention_output = "attention.output.dense",
+                                .query_norm = "",
+                                .key_norm = "",
+                                .after_attention_norm = "attention.output.LayerNorm",
+                                .ffn_norm = "",
+                                .gate = "",
+                                .up = "intermediate.dense",
+                                .gate_up = "",
+                                .down = "output.dense",
+                                .after_ffn_norm = "output.LayerNorm",
+                                .final_norm = "",
+                                .head = "cls.predictions.decoder",
+                                .token_types = "bert.embeddings.token_type_embeddings",
+                                .embedding_norm = "bert.embeddings.LayerNorm",
+                                .pooler = "bert.pooler.dense",
+                                .class_head = "classifier",
+                                .token_class_head = "classifier",
+                                .masked_dense = "cls.predictions.transform.dense",
+                                .masked_norm = "cls.predictions.transform.LayerNorm",
+                                .masked_bias = "cls.predictions"};
+
+const TensorNames kRobertaNames = [] {
+  TensorNames names = kBertNames;
+  names.embedding = "roberta.embeddings.word_embeddings";
+  names.positions = "roberta.embeddings.position_embeddings";
+  names.token_types = "roberta.embeddings.token_type_embeddings";
+  names.embedding_norm = "roberta.embeddings.LayerNorm";
+  names.layer = "roberta.encoder.layer.";
+  names.pooler = "roberta.pooler.dense";
+  names.class_dense = "classifier.dense";
+  names.class_head = "classifier.out_proj";
+  names.masked_dense = "lm_head.dense";
+  names.masked_norm = "lm_head.layer_norm";
+  names.masked_bias = "lm_head";
+  names.head = "lm_head.decoder";
+  return names;
+}();
+
+const TensorNames kElectraNames = [] {
+  TensorNames names = kBertNames;
+  names.embedding = "electra.embeddings.word_embeddings";
+  names.positions = "electra.embeddings.position_embeddings";
+  names.token_types = "electra.embeddings.token_type_embeddings";
+  names.embedding_norm = "electra.embeddings.LayerNorm";
+  names.embedding_projection = "electra.embeddings_project";
+  names.layer = "electra.encoder.layer.";
+  names.pooler = "";
+  names.class_dense = "classifier.dense";
+  names.class_head = "classifier.out_proj";
+  names.masked_dense = names.masked_norm = names.masked_bias = "";
+  names.head = "";
+  return names;
+}();
+
+const TensorNames kDistilBertNames = [] {
+  TensorNames names = kBertNames;
+  names.embedding = "distilbert.embeddings.word_embeddings";
+  names.positions = "distilbert.embeddings.position_embeddings";
+  names.token_types = "";
+  names.embedding_norm = "distilbert.embeddings.LayerNorm";
+  names.layer = "distilbert.transformer.layer.";
+  names.query = "attention.q_lin";
+  names.key = "attention.k_lin";
+  names.value = "attention.v_lin";
+  names.attention_output = "attention.out_lin";
+  names.after_attention_norm = "sa_layer_norm";
+  names.up = "ffn.lin1";
+  names.down = "ffn.lin2";
+  names.after_ffn_norm = "output_layer_norm";
+  names.pooler = "";
+  names.class_dense = "pre_classifier";
+  names.masked_dense = "vocab_transform";
+  names.masked_norm = "vocab_layer_norm";
+  names.masked_bias = "vocab_projector";
+  names.head = "vocab_projector";
+  return names;
+}();
+
+namespace {
+
+/// Names of a folder that holds the encoder alone, which has no module of its own there.
+TensorNames alone(TensorNames names) {
+  const std::string_view prefix = names.embedding.substr(0, names.embedding.find('.') + 1);
+  for (const auto member :
+       {&TensorNames::embedding, &TensorNames::positions, &TensorNames::token_types, &TensorNames::embedding_norm,
+        &TensorNames::embedding_projection, &TensorNames::layer, &TensorNames::pooler, &TensorNames::final_norm}) {
+    std::string_view& name = names.*member;
+    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  }
+  return names;
+}
+
+}  // namespace
+
+const TensorNames kBertAloneNames = alone(kBertNames);  // also RoBERTa's, whose heads it has none of
+const TensorNames kElectraAloneNames = alone(kElectraNames);
+const TensorNames kDistilBertAloneNames = alone(kDistilBertNames);
+
 const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .positions = "position_embd",
                                 .layer = "blk.",
@@ -92,8 +198,20 @@ namespace {
 
 using Member = std::string_view TensorNames::*;
 
-constexpr Member kOutside[] = {&TensorNames::embedding, &TensorNames::positions, &TensorNames::final_norm,
-                               &TensorNames::head};
+constexpr Member kOutside[] = {&TensorNames::embedding,
+                               &TensorNames::positions,
+                               &TensorNames::final_norm,
+                               &TensorNames::head,
+                               &TensorNames::token_types,
+                               &TensorNames::embedding_norm,
+                               &TensorNames::embedding_projection,
+                               &TensorNames::pooler,
+                               &TensorNames::class_dense,
+                               &TensorNames::class_head,
+                               &TensorNames::token_class_head,
+                               &TensorNames::masked_dense,
+                               &TensorNames::masked_norm,
+                               &TensorNames::masked_bias};
 constexpr Member kInside[] = {&TensorNames::attention_norm,
                               &TensorNames::query,
                               &TensorNames::key,

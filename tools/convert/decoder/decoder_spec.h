@@ -1,7 +1,8 @@
-// What a decoder-only language model is made of: families differ in this data, not in code.
+// What a language model is made of: families differ in this data, not in code.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ struct RopeSpec {
   RopeScaling scaling;
 };
 
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, tanh };
 
 struct LayerSpec {
   std::int64_t window = 0;  ///< keys that a query sees at most; 0: all
@@ -55,17 +56,50 @@ struct TensorNames {
   std::string_view after_ffn_norm;
   std::string_view final_norm;
   std::string_view head;
+  // Of encoders.
+  std::string_view token_types = {};
+  std::string_view embedding_norm = {};
+  std::string_view embedding_projection = {};  ///< where embeddings are narrower than layers
+  std::string_view pooler = {};
+  std::string_view class_dense = {};  ///< before the classes of a text
+  std::string_view class_head = {};
+  std::string_view token_class_head = {};
+  std::string_view masked_dense = {}, masked_norm = {};  ///< before the vocabulary of a masked language model
+  std::string_view masked_bias = {};                     ///< of its logits
 };
 // Of Hugging Face; which family has which: families.h.
 extern const TensorNames kLlamaNames;
 extern const TensorNames kGemmaNames;
 extern const TensorNames kFalconNames;
 extern const TensorNames kGpt2Names;
+extern const TensorNames kBertNames;
+extern const TensorNames kRobertaNames;
+extern const TensorNames kDistilBertNames;
+extern const TensorNames kElectraNames;
+extern const TensorNames kBertAloneNames;
+extern const TensorNames kDistilBertAloneNames;
+extern const TensorNames kElectraAloneNames;
 extern const TensorNames kGgufNames;
 
 /// A tensor's name in another table: "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight". The end of the name
 /// (from ".weight", ".bias" or ".lora_" on) stays. Empty where `from` has no such name.
 std::string renamed(std::string_view name, const TensorNames& from, const TensorNames& to);
+
+/// What gives an encoder's logits.
+enum class EncoderHead : std::uint8_t { none, classes, token_classes, masked };
+
+/// What a model has that sees texts both ways.
+struct EncoderSpec {
+  std::int64_t token_types = 0;      ///< rows of their table; 1: the same for all tokens
+  std::int64_t first_position = 0;   ///< row of the positions' table that the first token takes
+  std::int64_t embedding_width = 0;  ///< 0: as the layers'
+  EncoderHead head = EncoderHead::none;
+  std::int64_t classes = 0;
+  bool pooled_classes = false;                      ///< the head of classes reads what the pooler gives
+  Activation class_activation = Activation::tanh;   ///< behind TensorNames::class_dense
+  Activation masked_activation = Activation::gelu;  ///< behind TensorNames::masked_dense
+  std::vector<std::string> class_names;
+};
 
 struct DecoderSpec {
   std::string family;  ///< "llama", "gemma3", ...
@@ -104,6 +138,8 @@ struct DecoderSpec {
   double logit_softcap = 0;
   RopeSpec rope;
   RopeSpec local_rope;
+
+  std::optional<EncoderSpec> encoder;
 
   std::vector<std::string> notes;  ///< what a user should know
 };

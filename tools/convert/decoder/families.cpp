@@ -22,6 +22,12 @@ const Family kFamilies[] = {
     {"phi3", "Phi3ForCausalLM", "phi3", &kLlamaNames},
     {"falcon", "FalconForCausalLM", "falcon", &kFalconNames},
     {"gpt2", "GPT2LMHeadModel", "gpt2", &kGpt2Names},
+    {"bert", "BertModel", "bert", &kBertNames, false, false, "bert", &kBertAloneNames},
+    {"roberta", "RobertaModel", "bert", &kRobertaNames, false, false, "roberta", &kBertAloneNames},
+    {"xlm-roberta", "XLMRobertaModel", "bert", &kRobertaNames, false, false, "xlm-roberta", &kBertAloneNames},
+    {"camembert", "CamembertModel", "bert", &kRobertaNames, false, false, "camembert", &kBertAloneNames},
+    {"distilbert", "DistilBertModel", "bert", &kDistilBertNames, false, false, "distilbert", &kDistilBertAloneNames},
+    {"electra", "ElectraModel", "bert", &kElectraNames, false, false, "electra", &kElectraAloneNames},
 };
 
 const Family* where(auto matches) {

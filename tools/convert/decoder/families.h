@@ -1,4 +1,5 @@
-// The families of language models that are read and written: what each is called, and where its files differ.
+// The families of language models and encoders that are read and written: what each is called, and where its files
+// differ.
 #pragma once
 
 #include <span>
@@ -17,6 +18,9 @@ struct Family {
   bool neighbours = false;        ///< GGUF's writers order rows of queries and keys so that neighbours turn together
   bool unit_norms = false;        ///< norms multiply by 1 + weight in folders, and by that sum in GGUF files
   std::string_view model_type = name;  ///< in config.json
+  const TensorNames* alone = nullptr;  ///< of an encoder: names in folders without a head
+
+  bool encodes() const { return alone != nullptr; }
 };
 
 std::span<const Family> families();

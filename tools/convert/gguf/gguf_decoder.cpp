@@ -238,6 +238,7 @@ Status GgufReader::read_architecture() {
   if (family_of_architecture(arch_) == nullptr) {
     return unsupported("The architecture \"", shown(arch_), "\" is not supported; ", family_names(), " are.");
   }
+  if (family_of_architecture(arch_)->encodes()) return unsupported("GGUF files of encoders are not read yet.");
   return {};
 }
 

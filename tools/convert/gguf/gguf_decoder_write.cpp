@@ -68,6 +68,7 @@ std::vector<RopeFactors> gguf_rope_factors(const DecoderSpec& spec) {
 Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   const std::string_view architecture = gguf_architecture(spec.family);
   if (architecture.empty()) return unsupported("GGUF files of the family \"", spec.family, "\" cannot be written.");
+  if (spec.encoder) return unsupported("Encoders are not written as GGUF files yet.");
   out.add("general.architecture", architecture);
   Keys keys(architecture, out);
   constexpr std::int64_t kUnknownContext = 2048;  // the key must be there

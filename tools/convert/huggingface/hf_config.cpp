@@ -4,17 +4,13 @@
 
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
+#include "tools/convert/huggingface/hf_config_parts.h"
 
 namespace graft::convert {
-namespace {
 
-constexpr std::int64_t kMost = INT32_MAX;
-
-Result<std::int64_t> size_of(const Json& config, const char* name) { return integer_member(config, name, 1, kMost); }
-
-Result<std::int64_t> size_or(const Json& config, const char* name, std::int64_t otherwise) {
-  if (member(config, name) == nullptr) return otherwise;
-  return size_of(config, name);
+Status refuse_quantized(const Json& config) {
+  if (member(config, "quantization_config") == nullptr) return {};
+  return unsupported("The weights are quantized (\"quantization_config\"); GGUF files are what graft reads quantized.");
 }
 
 Result<Activation> activation_of(const Json& config) {
@@ -29,6 +25,8 @@ Result<Activation> activation_of(const Json& config) {
   }
   return corrupt("The activation (\"hidden_act\") is missing.");
 }
+
+namespace {
 
 Result<std::vector<float>> factors_of(const Json& scaling, const char* name) {
   const Json* list = member(scaling, name);
@@ -280,10 +278,7 @@ Status ConfigReader::read_gpt2() {
 }
 
 Result<HfModel> ConfigReader::read(std::string_view type) {
-  if (member(config_, "quantization_config") != nullptr) {
-    return unsupported(
-        "The weights are quantized (\"quantization_config\"); GGUF files are what graft reads quantized.");
-  }
+  GRAFT_TRY(refuse_quantized(config_));
   spec_.family = type;
   model_.names = find_family(type)->names;
   if (type == "gpt2") {
@@ -372,7 +367,9 @@ Result<HfModel> read_hf_config(const Json& config) {
   }
   if (type == "gemma3_text") return read_gemma3_text(config);
   if (type == "gemma2") return read_gemma2(config);
-  if (find_family(type) != nullptr) return ConfigReader(config).read(type);
+  if (const Family* const family = find_family(type); family != nullptr) {
+    return family->encodes() ? read_hf_encoder(config, type) : ConfigReader(config).read(type);
+  }
   return unsupported("The model type \"", shown(type), "\" is not supported; ", family_names(), " are.");
 }
 

@@ -18,6 +18,7 @@ const char* activation_name(Activation activation) {
     case Activation::gelu: return "gelu";
     case Activation::gelu_tanh: return "gelu_pytorch_tanh";
     case Activation::relu: return "relu";
+    case Activation::tanh: return "tanh";
   }
   return "";
 }

@@ -6,13 +6,15 @@
 #include <filesystem>
 
 #include "runtime/core/op_def.h"
+#include "runtime/session/data_hints.h"
+#include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_graph.h"
-#include "tools/convert/language_model/decoder_source.h"
-#include "tools/convert/language_model/decoder_text.h"
+#include "tools/convert/decoder/families.h"
 #include "tools/convert/gguf/gguf_decoder.h"
 #include "tools/convert/huggingface/hf_config.h"
-#include "tools/convert/common/json_access.h"
 #include "tools/convert/huggingface/safetensors.h"
+#include "tools/convert/language_model/decoder_source.h"
+#include "tools/convert/language_model/decoder_text.h"
 
 namespace graft::convert {
 namespace {
@@ -102,6 +104,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   std::vector<std::string> unused = weights.unused();
   std::erase_if(unused, is_buffer);
   if (spec.tied) std::erase(unused, cat(source.names->head, ".weight"));
+  if (spec.encoder) std::erase(unused, cat(source.names->head, ".bias"));  // the same as masked_bias
   list(std::move(unused), "of the file are no part of the model", report.notes);
   list(std::move(source.skipped), "are of types that are not read", report.notes);
   fill_report(out.model, report);
@@ -109,6 +112,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   set_metadata(out.model, kMetaSourceFormat, cat(source.format, ", ", spec.family));
   set_metadata(out.model, kMetaSourceFile, source.name);
   set_metadata(out.model, kMetaTrainability, report.text());
+  if (spec.encoder && !spec.encoder->class_names.empty()) keep_classes(&spec.encoder->class_names, out.model);
   remember_layout(spec, out.model);
   if (source.names == source.own_names) set_metadata(out.model, kMetaSourceNames, source.odd_names);
   out.files = std::move(source.tensors.files);
@@ -128,6 +132,34 @@ bool normalize_names(const TensorNames& names, SourceTensors& tensors) {
   }
   tensors.by_name = std::move(out);
   return bare;
+}
+
+/// Old files call the weights of norms "gamma" and "beta".
+bool rename_gamma(SourceTensors& tensors) {
+  bool found = false;
+  std::map<std::string, SourceTensor, std::less<>> out;
+  for (auto& [name, tensor] : tensors.by_name) {
+    std::string plain = name;
+    for (const auto& [old, now] : kNamesOfNorms) {
+      if (!name.ends_with(old)) continue;
+      plain.replace(name.size() - old.size(), old.size(), now);
+      found = true;
+    }
+    out.emplace(std::move(plain), std::move(tensor));
+  }
+  tensors.by_name = std::move(out);
+  return found;
+}
+
+/// An encoder's folder without a head has names without the module that the encoder is in others.
+void choose_names(const Family& family, Source& source) {
+  if (rename_gamma(source.tensors)) source.odd_names += kNamesGamma;
+  const auto has = [&](const TensorNames& names) {
+    return source.tensors.find(cat(names.embedding, ".weight")) != nullptr;
+  };
+  if (has(*family.names) || !has(*family.alone)) return;
+  source.names = source.own_names = family.alone;
+  source.odd_names += kNamesAlone;
 }
 
 }  // namespace
@@ -165,6 +197,7 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
   if (normalize_names(*source.names, source.tensors)) source.odd_names += kNamesBare;
+  if (source.spec.encoder) choose_names(*find_family(source.spec.family), source);
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_folder_text(files, folder, read.json, spec, out, report);
     remember_config(read.text, out);

@@ -8,8 +8,8 @@
 
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
-#include "tools/convert/decoder/decoder_weights.h"
 #include "tools/convert/common/report.h"
+#include "tools/convert/decoder/decoder_weights.h"
 
 namespace graft::convert {
 

@@ -127,7 +127,7 @@ SourceTensors gguf_tensors(const Model& model, const DecoderLayout& layout) {
   SourceTensors out;
   for (const Value& value : model.graph.values()) {
     if (is_source_weight(value, layout)) {
-      out.by_name.emplace(renamed(value.name, layout.names(), kGgufNames), export_tensor(value, {}).source);
+      out.by_name.emplace(layout.gguf_name(value.name), export_tensor(value, {}).source);
     }
   }
   return out;
@@ -181,9 +181,22 @@ void remember_layout(const DecoderSpec& spec, Model& model) {
   set_metadata(model, kMetaPairs, spec.rope.interleaved ? "neighbours" : "halves");
 }
 
+bool DecoderLayout::encodes() const {
+  const Family* const found = find_family(family);
+  return found != nullptr && found->encodes();
+}
+
 const TensorNames& DecoderLayout::names() const {
   const Family* const found = find_family(family);
-  return found != nullptr ? *found->names : kLlamaNames;
+  if (found == nullptr) return kLlamaNames;
+  return alone && found->encodes() ? *found->alone : *found->names;
+}
+
+std::string DecoderLayout::gguf_name(std::string_view name) const {
+  std::string out = renamed(name, names(), kGgufNames);
+  const Family* const found = find_family(family);
+  if (out.empty() && found != nullptr && found->encodes()) out = renamed(name, *found->alone, kGgufNames);
+  return out;
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {
@@ -199,6 +212,7 @@ std::optional<DecoderLayout> layout_of(const Metadata& metadata) {
   DecoderLayout out;
   out.family = text_of(metadata, kMetaFamily);
   out.neighbours = text_of(metadata, kMetaPairs) == "neighbours";
+  out.alone = text_of(metadata, kMetaSourceNames).find(kNamesAlone) != std::string_view::npos;
   const std::string_view text = text_of(metadata, kMetaHeads);
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, out.heads);
@@ -239,7 +253,7 @@ std::optional<text::Vocabulary> vocabulary_of(const Model& model) {
 
 bool is_source_weight(const Value& value, const DecoderLayout& layout) {
   const bool kept = value.kind == ValueKind::parameter || value.kind == ValueKind::constant;
-  return kept && !renamed(value.name, layout.names(), kGgufNames).empty();
+  return kept && !renamed(value.name, layout.names(), layout.names()).empty();
 }
 
 }  // namespace graft::convert

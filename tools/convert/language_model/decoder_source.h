@@ -1,6 +1,7 @@
 // What a language model remembers of the file that it came from, so that it can become such a file again.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +20,16 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
 /// How names of a folder's tensors differed from the model's, in any order: "bare", GPT-2's without "transformer.";
-/// "head", the one matrix of embedding and head under the head's name.
+/// "head", the one matrix of embedding and head under the head's name; and those below.
 inline constexpr std::string_view kMetaSourceNames = "source.names";
 inline constexpr std::string_view kNamesBare = "bare ";
 inline constexpr std::string_view kNamesHead = "head ";
+inline constexpr std::string_view kNamesAlone = "alone ";  ///< of an encoder without a head: Family::alone
+inline constexpr std::string_view kNamesGamma = "gamma ";  ///< norms' ".gamma" and ".beta", which old files have
+
+/// What such files call the ends of norms' names, and others.
+inline constexpr std::array<std::array<std::string_view, 2>, 2> kNamesOfNorms = {
+    {{".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}}};
 
 /// Remembers a folder's configuration; `config` is its text.
 void remember_config(std::string_view config, Model& model);
@@ -37,8 +44,13 @@ struct DecoderLayout {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   bool neighbours = false;  ///< rows of queries and keys: pairs of the rotary embedding are neighbours
+  bool alone = false;       ///< an encoder without a head
 
+  bool encodes() const;
   const TensorNames& names() const;  ///< of Hugging Face
+  /// What GGUF files call a tensor of the model, or of an adapter, which may not know whether its base has a head;
+  /// empty where that is none of the source's, or one that they do not have.
+  std::string gguf_name(std::string_view name) const;
   /// Whether rows of this weight are in the order of pairs, and of how many heads; 0: they are not.
   std::int64_t paired_heads(std::string_view name) const;
 };

@@ -70,7 +70,7 @@ std::vector<ExportTensor> weights_of(const Model& model, const DecoderLayout& la
 }
 
 bool is_norm(const std::string& name, const DecoderLayout& layout) {
-  const std::string gguf = renamed(name, layout.names(), kGgufNames);
+  const std::string gguf = layout.gguf_name(name);
   return gguf.find("norm") != std::string::npos;
 }
 
@@ -106,6 +106,10 @@ std::string folder_name(const std::string& name, const Model& model) {
   const auto layout = layout_of(model.metadata);
   const bool head = odd->second.find(kNamesHead) != std::string::npos;
   if (head && layout && name == cat(layout->names().embedding, ".weight")) return cat(layout->names().head, ".weight");
+  for (const auto& [old, now] : kNamesOfNorms) {
+    if (odd->second.find(kNamesGamma) == std::string::npos || !name.ends_with(now)) continue;
+    return cat(name.substr(0, name.size() - now.size()), old);
+  }
   constexpr std::string_view kPrefix = "transformer.";
   const bool bare = odd->second.find(kNamesBare) != std::string::npos && name.starts_with(kPrefix);
   return bare ? name.substr(kPrefix.size()) : name;
@@ -122,7 +126,7 @@ Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector
     inner["architectures"] = {"Gemma3ForCausalLM"};
     config = std::move(inner);
   }
-  config["tie_word_embeddings"] = source.spec.tied;
+  if (!source.spec.encoder) config["tie_word_embeddings"] = source.spec.tied;
   if (config.contains("vocab_size")) config["vocab_size"] = source.spec.vocabulary;
   const auto f32 = [](const ExportTensor& tensor) { return tensor.dtype == DType::f32; };
   const DType dtype = tensors.empty() || std::ranges::any_of(tensors, f32) ? DType::f32 : tensors.front().dtype;
@@ -315,7 +319,7 @@ Result<std::vector<ExportTensor>> gguf_tensors(const DecoderSource& source, cons
     if (!source.gguf) move_layout(tensor, source.layout, true);
     const bool matrix = tensor.source.dims.size() > 1;
     tensor.dtype = matrix ? chosen(tensor, options, unfit) : DType::f32;
-    tensor.name = renamed(tensor.name, source.layout.names(), kGgufNames);
+    tensor.name = source.layout.gguf_name(tensor.name);
     GRAFT_TRY(weigh(options, tensor));
   }
   note_importance(out, options, report);

@@ -1,0 +1,192 @@
+"""Converts encoders (BERT and its kin) and compares graft with plain torch: hidden states, logits, gradients, embeddings,
+and what is exported.
+
+Usage: encoder_parity.py GRAFT [CASE ...]     (GRAFT: the command line tool; run with a Python that has torch)
+Exit status: 0 all agree, 1 some do not, 77 torch is not installed.
+"""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+
+import decoders
+import encoders
+import letter_text
+import parity
+from decoder_parity import like, write_folder
+from parity import GRADIENT_TOLERANCE, Report, error, file_of, graft
+
+FORWARD_TOLERANCE = 1e-5  # a few layers of f32 in another order
+
+BERT = {"model_type": "bert", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "vocab_size": 37, "max_position_embeddings": 32, "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12, "hidden_act": "gelu", "pad_token_id": 0}
+ROBERTA = like(BERT, model_type="roberta", type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+DISTILBERT = {"model_type": "distilbert", "dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "vocab_size": 37,
+              "max_position_embeddings": 32, "activation": "gelu", "pad_token_id": 0}
+CLASSES = {"id2label": {"0": "bad", "1": "good", "2": "so so"}, "label2id": {"bad": 0, "good": 1, "so so": 2}}
+
+# A configuration, and flags of encoders.random_weights.
+CASES = {
+    "bert": (like(BERT, architectures=["BertModel"]), {"alone": True, "pooler": True}),
+    "bert_tanh": (like(BERT, hidden_act="gelu_new", layer_norm_eps=1e-3), {"alone": True}),
+    "bert_gamma": (like(BERT, architectures=["BertForMaskedLM"]), {}),
+    "bert_classes": (like(BERT, architectures=["BertForSequenceClassification"], **CLASSES), {"pooler": True}),
+    "bert_tokens": (like(BERT, architectures=["BertForTokenClassification"], **CLASSES), {}),
+    "roberta": (like(ROBERTA, architectures=["RobertaModel"]), {"alone": True, "pooler": True}),
+    "roberta_masked": (like(ROBERTA, architectures=["RobertaForMaskedLM"]), {}),
+    "xlm_classes": (like(ROBERTA, model_type="xlm-roberta", architectures=["XLMRobertaForSequenceClassification"],
+                         **CLASSES), {}),
+    "camembert": (like(ROBERTA, model_type="camembert", architectures=["CamembertForMaskedLM"]), {}),
+    "distilbert": (like(DISTILBERT, architectures=["DistilBertModel"]), {"alone": True}),
+    "distilbert_masked": (like(DISTILBERT, architectures=["DistilBertForMaskedLM"]), {}),
+    "distilbert_classes": (like(DISTILBERT, architectures=["DistilBertForSequenceClassification"], **CLASSES), {}),
+    "electra": (like(BERT, model_type="electra", embedding_size=16, architectures=["ElectraModel"]), {"alone": True}),
+    "electra_classes": (like(BERT, model_type="electra", architectures=["ElectraForSequenceClassification"], **CLASSES),
+                        {}),
+}
+LENGTHS = (11, 6, 1)
+
+
+def inputs_of(config, folder):
+    """Texts of several lengths, padded, and flags that give them to graft."""
+    width = max(LENGTHS)
+    tokens = torch.randint(3, config["vocab_size"], (len(LENGTHS), width))
+    mask = torch.zeros_like(tokens)
+    for row, length in enumerate(LENGTHS):
+        mask[row, :length] = 1
+        tokens[row, length:] = config["pad_token_id"]
+    given = {"tokens": tokens, "attention_mask": mask}
+    if config.get("type_vocab_size", 1) > 1:
+        given["token_type_ids"] = torch.randint(0, config["type_vocab_size"], tokens.shape)
+    flags = []
+    for name, values in given.items():
+        np.save(f"{folder}/{name}.npy", values.numpy().astype(np.int32))
+        flags += ["--input", f"{name}={folder}/{name}.npy"]
+    return tokens, mask, given.get("token_type_ids"), flags
+
+
+def old_names(weights):
+    endings = {".LayerNorm.weight": ".LayerNorm.gamma", ".LayerNorm.bias": ".LayerNorm.beta"}
+    out = {}
+    for name, tensor in weights.items():
+        for now, old in endings.items():
+            if name.endswith(now):
+                name = name[:-len(now)] + old
+        out[name] = tensor
+    return out
+
+
+def check_gradients(report, case, path, folder, flags, value, of, weights, mask):
+    """Of a random cotangent, where no padding counts."""
+    cotangent = torch.randn_like(value)
+    if value.dim() == 3:
+        cotangent = cotangent * mask[..., None]
+    np.save(f"{folder}/cotangent.npy", cotangent.numpy())
+    gradients = torch.autograd.grad(value, list(weights.values()), cotangent, retain_graph=True, allow_unused=True)
+    used = {name: g for name, g in zip(weights, gradients) if g is not None}
+    graft("grad", path, *flags, "--of", of, "--cotangent", f"{folder}/cotangent.npy", "--wrt", ",".join(used), "--out",
+          f"{folder}/grad")
+    largest = max(float(g.norm()) for g in used.values())
+    worst, worst_name = 0.0, ""
+    for name, expected in used.items():
+        actual = np.load(f"{folder}/grad/{file_of(name)}")
+        if actual.shape != tuple(expected.shape):
+            raise RuntimeError(f"{case}: the gradient of {name} has the shape {actual.shape}")
+        # A gradient that is zero but for rounding (a key's bias) is measured against its peers.
+        scale = max(float(expected.norm()), 1e-3 * largest)
+        distance = float(np.linalg.norm(actual - expected.numpy())) / scale
+        worst, worst_name = max((worst, worst_name), (distance, name))
+    report.check(case, f"{len(used)} gradients of {of}, worst {worst_name[-24:]}", worst, GRADIENT_TOLERANCE)
+
+
+def check_export(report, case, path, folder, config, stored):
+    """The same names, shapes and bits come back."""
+    graft("export", path, "-o", f"{folder}/back")
+    back = decoders.load_safetensors(f"{folder}/back/model.safetensors")
+    assert sorted(back) == sorted(stored), sorted(set(back) ^ set(stored))
+    different = sum(not torch.equal(back[name], tensor) for name, tensor in stored.items())
+    report.check(case, "tensors that an export changes", different, 0)
+    with open(f"{folder}/back/config.json") as file:
+        written = json.load(file)
+    assert {key: written.get(key) for key in config} == config, written
+
+
+def check(report, case, config, flags):
+    weights = encoders.random_weights(config, seed=3, **flags)
+    torch.manual_seed(4)
+    with tempfile.TemporaryDirectory() as folder:
+        stored = old_names(weights) if case == "bert_gamma" else weights
+        write_folder(f"{folder}/model", config, stored)
+        path = f"{folder}/model.graft"
+        graft("convert", f"{folder}/model", "-o", path)
+        tokens, mask, types, given = inputs_of(config, folder)
+        for tensor in weights.values():
+            tensor.requires_grad_()
+        expected = encoders.forward(config, weights, tokens, mask, types)
+        graft("run", path, *given, "--out", f"{folder}/out")
+        assert {f"{name}.npy" for name in expected} == set(os.listdir(f"{folder}/out"))
+        real = mask.bool().numpy()
+        for name, value in expected.items():
+            actual, wanted = np.load(f"{folder}/out/{name}.npy"), value.detach().numpy()
+            if wanted.ndim == 3:
+                actual, wanted = actual[real], wanted[real]
+            report.check(case, name, error(actual, wanted), FORWARD_TOLERANCE)
+        for name in ("logits", "pooler_output", "last_hidden_state"):
+            if name in expected:
+                check_gradients(report, case, path, folder, given, expected[name], name, weights, mask)
+                break
+        for tensor in weights.values():
+            tensor.requires_grad_(False)
+        check_export(report, case, path, folder, config, stored)
+
+
+# Beyond and below what groups are padded to.
+TEXTS = ["a", "The quick brown fox jumps over", "short one", "a", "x" * 16, "y" * 17]
+
+
+def check_embeddings(report, case, config, flags):
+    """Texts of several lengths in one batch: padding changes nothing."""
+    config = like(config, vocab_size=len(letter_text.IDS), max_position_embeddings=64)
+    weights = encoders.random_weights(config, seed=5, **flags)
+    with tempfile.TemporaryDirectory() as folder:
+        letter_text.write_model(f"{folder}/letters")
+        write_folder(f"{folder}/model", config, weights)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(f"{folder}/letters/{name}", f"{folder}/model/{name}")
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        with open(f"{folder}/texts.txt", "w") as out:
+            out.write("".join(text + "\n" for text in TEXTS))
+        states = [encoders.forward(config, weights, torch.tensor([letter_text.ids(text)]))["last_hidden_state"][0]
+                  for text in TEXTS]
+        for pooling, pooled in (("mean", [s.mean(0) for s in states]), ("cls", [s[0] for s in states])):
+            graft("embed", f"{folder}/a.graft", "--file", f"{folder}/texts.txt", "--pooling", pooling, "--batch", 3, "-o",
+                  f"{folder}/out.npy")
+            got = np.load(f"{folder}/out.npy")
+            report.check(case, f"embeddings, {pooling}", error(got, torch.stack(pooled).numpy()), FORWARD_TOLERANCE)
+            assert (got[0] == got[3]).all(), "what stands beside a text changes nothing"
+
+
+def main():
+    parity.GRAFT = os.path.abspath(sys.argv[1])
+    report = Report()
+    for case in sys.argv[2:] or CASES:
+        check(report, case, *CASES[case])
+        if case in ("bert", "roberta_masked", "distilbert_classes"):
+            check_embeddings(report, case, *CASES[case])
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+// Encoders' descriptions: what config.json files say, what is refused, and names with and without the encoder's module.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/paths.h"
+#include "tools/convert/decoder/families.h"
+#include "tools/convert/huggingface/hf_config.h"
+
+namespace graft::convert::convert_encoder_test {
+namespace {
+
+Json bert() {
+  std::ifstream file(test::source_dir() + "/tests/fuzz/corpus/hf_config/bert", std::ios::binary);
+  EXPECT_TRUE(file.good());
+  auto json = parse_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  EXPECT_TRUE(json.ok());
+  return *json;
+}
+
+Result<HfModel> with(const char* key, Json value) {
+  Json config = bert();
+  config[key] = std::move(value);
+  return read_hf_config(config);
+}
+
+void expect_refused(const Result<HfModel>& read, const std::string& part) {
+  ASSERT_FALSE(read.ok()) << part;
+  EXPECT_NE(read.status().message().find(part), std::string::npos) << read.status().message();
+  EXPECT_EQ(read.status().message().back(), '.') << read.status().message();
+}
+
+TEST(EncoderConfig, HeadsAndPositionsFollowTheClassAndTheFamily) {
+  const auto read = read_hf_config(bert());
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const EncoderSpec& encoder = *read->spec.encoder;
+  EXPECT_EQ(encoder.head, EncoderHead::classes);
+  EXPECT_TRUE(encoder.pooled_classes);
+  EXPECT_EQ(encoder.class_names, (std::vector<std::string>{"bad", "good"}));
+  EXPECT_EQ(read->spec.context, 16);
+
+  Json roberta = bert();
+  roberta.update({{"model_type", "roberta"}, {"pad_token_id", 1}, {"architectures", {"RobertaForMaskedLM"}}});
+  const auto shifted = read_hf_config(roberta);
+  ASSERT_TRUE(shifted.ok()) << shifted.status().message();
+  EXPECT_EQ(shifted->spec.encoder->first_position, 2);
+  EXPECT_EQ(shifted->spec.context, 14);
+  EXPECT_EQ(shifted->spec.encoder->head, EncoderHead::masked);
+
+  const auto questions = with("architectures", {"BertForQuestionAnswering"});
+  ASSERT_TRUE(questions.ok());
+  EXPECT_EQ(questions->spec.encoder->head, EncoderHead::none);
+  ASSERT_EQ(questions->spec.notes.size(), 1u);
+  EXPECT_NE(questions->spec.notes[0].find("BertForQuestionAnswering, whose head is left out"), std::string::npos);
+}
+
+TEST(EncoderConfig, LiesAreToldApart) {
+  expect_refused(with("position_embedding_type", "relative_key"), "\"position_embedding_type\" is \"relative_key\"");
+  expect_refused(with("is_decoder", true), "\"is_decoder\" of an encoder is not supported");
+  expect_refused(with("hidden_size", 9), "is no multiple of the 2 heads");
+  expect_refused(with("hidden_size", "8"), "\"hidden_size\" is not an integer");
+  expect_refused(with("num_hidden_layers", 0), "\"num_hidden_layers\" is not an integer between 1 and 1000");
+  expect_refused(with("type_vocab_size", -2), "\"type_vocab_size\" is not an integer");
+  expect_refused(with("hidden_act", "swoosh"), "\"swoosh\" is not supported");
+  expect_refused(with("id2label", Json::object()), "names 0 classes");
+  expect_refused(with("quantization_config", {{"bits", 4}}), "quantized");
+  Json roberta = bert();
+  roberta.update({{"model_type", "roberta"}, {"pad_token_id", 20}});
+  expect_refused(read_hf_config(roberta), "\"max_position_embeddings\" is 16; positions begin at 21");
+  // Names that are none, or of the wrong numbers, are left out; the classes remain.
+  const auto odd = with("id2label", {{"0", "bad"}, {"7", "good"}});
+  ASSERT_TRUE(odd.ok());
+  EXPECT_EQ(odd->spec.encoder->classes, 2);
+  EXPECT_TRUE(odd->spec.encoder->class_names.empty());
+}
+
+TEST(EncoderNames, HaveTheEncodersModuleOrNot) {
+  const Family& family = *find_family("distilbert");
+  EXPECT_EQ(renamed("distilbert.transformer.layer.3.ffn.lin1.bias", *family.names, *family.alone),
+            "transformer.layer.3.ffn.lin1.bias");
+  EXPECT_EQ(renamed("pre_classifier.weight", *family.names, *family.alone), "pre_classifier.weight");
+  EXPECT_EQ(renamed("embeddings.LayerNorm.weight", *find_family("bert")->alone, *find_family("roberta")->names),
+            "roberta.embeddings.LayerNorm.weight");
+  EXPECT_EQ(renamed("embeddings.position_ids", *find_family("bert")->alone, *find_family("bert")->names), "");
+}
+
+}  // namespace
+}  // namespace graft::convert::convert_encoder_test

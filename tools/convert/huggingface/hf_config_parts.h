@@ -1,0 +1,26 @@
+// What readers of config.json share.
+#pragma once
+
+#include "tools/convert/common/json_access.h"
+#include "tools/convert/huggingface/hf_config.h"
+
+namespace graft::convert {
+
+constexpr std::int64_t kMost = INT32_MAX;
+
+inline Result<std::int64_t> size_of(const Json& config, const char* name) {
+  return integer_member(config, name, 1, kMost);
+}
+
+inline Result<std::int64_t> size_or(const Json& config, const char* name, std::int64_t otherwise) {
+  if (member(config, name) == nullptr) return otherwise;
+  return size_of(config, name);
+}
+
+Result<Activation> activation_of(const Json& config);
+Status refuse_quantized(const Json& config);
+
+/// The families that encode.
+Result<HfModel> read_hf_encoder(const Json& config, std::string_view type);
+
+}  // namespace graft::convert
