@@ -90,6 +90,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/distill_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/embed_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/embed_parity.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/contrast_parity
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/contrast_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/neftune_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/neftune_parity.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/preference_parity
@@ -152,7 +154,7 @@ if(TARGET graft_cli)
   set_tests_properties(torch/judge@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/encoder_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
+  set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/encoder_parity torch/contrast_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
     PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
 endif()
 

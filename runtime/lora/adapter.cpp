@@ -194,7 +194,8 @@ Result<Attached> attach(const Model& base, const Model& adapter) {
   GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapter));
   GRAFT_TRY_ASSIGN(const std::optional<NewTokens> tokens, new_tokens_of(adapter.metadata));
   GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries), tokens ? &*tokens : nullptr));
-  for (const std::string_view key : {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas}) {
+  for (const std::string_view key :
+       {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas, kMetaPooling, kMetaNormalize}) {
     const auto found = adapter.metadata.find(key);
     if (found != adapter.metadata.end()) out.model.metadata.insert_or_assign(found->first, found->second);
   }
@@ -394,7 +395,7 @@ Result<Model> adapter_of(const Model& adapted) {
   if (!adapted.metadata.contains(kMetaAdapter)) return invalid("The model has no adapters.");
   for (const std::string_view key :
        {kMetaAdapter, kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterTokens, kMetaAdapterBase, kMetaAdapterShared,
-        kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs}) {
+        kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs, kMetaPooling, kMetaNormalize}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
   bool twice = false;
@@ -483,6 +484,10 @@ Result<Model> merge_adapter(const Model& base, const Model& adapter, std::option
   GRAFT_TRY_ASSIGN(const Attached made, attach(base, adapter));
   GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(adapter.metadata));
   GRAFT_TRY_ASSIGN(Model model, with_room(base, made, tokens));
+  for (const std::string_view key : {kMetaPooling, kMetaNormalize}) {
+    const auto found = adapter.metadata.find(key);
+    if (found != adapter.metadata.end()) model.metadata.insert_or_assign(found->first, found->second);
+  }
   if (tokens) GRAFT_TRY(fill_tables(base, adapter, made, *tokens, model));
   for (const Site& site : made.sites) {
     GRAFT_TRY(check_read_by_adapted_alone(base.graph, site));

@@ -96,7 +96,8 @@ Status add_layer(Model& model, const std::string& layer, const std::vector<Part>
 Status take_metadata(std::span<const WeightedAdapter> adapters, Model& model) {
   for (const WeightedAdapter& one : adapters) {
     GRAFT_TRY(check_base(base_text(*one.adapter), base_text(model)));
-    for (const std::string_view key : {kMetaAdapterBase, kMetaAdapterShared, kMetaFamily, kMetaHeads, kMetaPairs}) {
+    for (const std::string_view key :
+         {kMetaAdapterBase, kMetaAdapterShared, kMetaFamily, kMetaHeads, kMetaPairs, kMetaPooling, kMetaNormalize}) {
       const auto found = one.adapter->metadata.find(key);
       if (found != one.adapter->metadata.end()) model.metadata.insert(*found);
     }

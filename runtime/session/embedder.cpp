@@ -8,7 +8,6 @@
 #include "runtime/core/build.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/passes/decode_graph.h"
 #include "runtime/session/text_model.h"
 
 namespace graft {
@@ -20,68 +19,14 @@ constexpr std::uint32_t kMostTexts = 1 << 16;
 constexpr std::string_view kPool = "graft/pool";
 constexpr std::string_view kEmbedding = "graft/embedding";
 
-bool is_state(const Value& value, const Shape& tokens) {
-  return value.dtype == DType::f32 && value.shape.rank() == 3 && value.shape[0] == tokens[0] &&
-         value.shape[1] == tokens[1] && value.shape[2].is_constant();
-}
-
-bool is_scale(const Graph& graph, NodeId node) { return node.valid() && graph.node(node).op == Op::affine; }
-
-/// What a head reads: before its scale and cap, and its product with a matrix, and what that may be scaled by before
-/// it. kNoValue where `output` is no such.
-ValueId before_head(const Graph& graph, ValueId output) {
-  NodeId by = graph.value(output).producer;
-  while (is_scale(graph, by) || (by.valid() && graph.node(by).op == Op::tanh)) {
-    by = graph.value(graph.node(by).inputs[0]).producer;
-  }
-  if (!by.valid() || graph.node(by).op != Op::matmul) return kNoValue;
-  ValueId hidden = graph.node(by).inputs[0];
-  while (is_scale(graph, graph.value(hidden).producer)) hidden = graph.node(graph.value(hidden).producer).inputs[0];
-  return hidden;
-}
-
-/// Whether no token sees those behind it.
-bool is_causal(const Graph& graph) {
-  return passes::decoder_ports(graph).ok() && passes::decode_graph(graph, 1, kShortest, false).ok();
-}
-
-bool contains(const std::string& name, std::string_view part) { return name.find(part) != std::string::npos; }
-
 }  // namespace
 
 Status Embedder::find_inputs(const Model& model) {
   const Graph& graph = model.graph;
-  const std::vector<ValueId> inputs = graph.inputs();
-  if (inputs.empty()) return unsupported("The model has no input; one that embeds texts takes token ids.");
-  const Value& tokens = graph.value(inputs[0]);
-  for (const ValueId id : inputs) {
-    const Value& value = graph.value(id);
-    const bool fits = value.dtype == DType::i32 && value.shape.rank() == 2 && value.shape == tokens.shape;
-    if (!fits || !value.shape[0].is_symbol() || !value.shape[1].is_symbol() || value.shape[0] == value.shape[1]) {
-      return unsupported("The input \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
-                         "; a model that embeds texts takes i32[batch, seq].");
-    }
-    Role role = Role::tokens;
-    if (id != inputs[0]) {
-      if (contains(value.name, "mask")) {
-        role = Role::mask;
-      } else if (contains(value.name, "type") || contains(value.name, "segment")) {
-        role = Role::segment;
-      } else if (contains(value.name, "position")) {
-        role = Role::position;
-      } else {
-        return unsupported("What the model's input \"", value.name,
-                           "\" holds for a text is not known: it is neither a mask nor segments nor positions.");
-      }
-    }
-    ports_.push_back({value.name, role});
-  }
-  batch_name_ = tokens.shape[0].symbols();
-  seq_name_ = tokens.shape[1].symbols();
-  const bool masked = std::ranges::any_of(ports_, [](const Port& port) { return port.role == Role::mask; });
-  pads_ = masked || is_causal(graph);
+  GRAFT_TRY_ASSIGN(inputs_, text_inputs_of(graph));
+  const ValueId tokens = graph.inputs()[0];
   for (const Node& node : graph.nodes()) {
-    const bool looks_up = node.op == Op::gather && node.inputs[1] == inputs[0] && node.attrs.integer("axis") == 0;
+    const bool looks_up = node.op == Op::gather && node.inputs[1] == tokens && node.attrs.integer("axis") == 0;
     if (!looks_up) continue;
     const Dim& rows = graph.value(node.inputs[0]).shape[0];
     if (rows.is_constant()) vocabulary_ = rows.value();
@@ -89,35 +34,11 @@ Status Embedder::find_inputs(const Model& model) {
   return {};
 }
 
-Result<ValueId> Embedder::hidden_state(const Model& model) const {
-  const Graph& graph = model.graph;
-  const Shape& tokens = graph.value(graph.inputs()[0]).shape;
-  if (!options_.of.empty()) {
-    GRAFT_TRY_ASSIGN(const ValueId id, graph.resolve(options_.of));
-    if (is_state(graph.value(id), tokens)) return id;
-    return invalid("The value \"", options_.of, "\" is ", dtype_name(graph.value(id).dtype),
-                   graph.value(id).shape.text(), "; embeddings are pooled of f32[batch, seq, width].");
-  }
-  for (const Output& output : graph.outputs()) {
-    if (output.name == "last_hidden_state" && is_state(graph.value(output.value), tokens)) return output.value;
-  }
-  if (const auto ports = passes::decoder_ports(graph); ports.ok()) {
-    const ValueId id = before_head(graph, ports->logits);
-    if (id.valid() && is_state(graph.value(id), tokens)) return id;
-  }
-  if (graph.outputs().size() == 1 && is_state(graph.value(graph.outputs()[0].value), tokens)) {
-    return graph.outputs()[0].value;
-  }
-  return unsupported(
-      "The model has no head whose input would be its last hidden state, and no output \"last_hidden_state\": name the "
-      "value that is to be pooled.");
-}
-
 /// The vectors of a text's tokens times weights that add up to 1, on the device.
 Status Embedder::add_pooling(const Model& model) {
   GRAFT_TRY_ASSIGN(pooled_, borrow_model(model));
   Graph& graph = pooled_.graph;
-  GRAFT_TRY_ASSIGN(const ValueId hidden, hidden_state(model));
+  GRAFT_TRY_ASSIGN(const ValueId hidden, hidden_state_of(graph, options_.of));
   const Shape shape = graph.value(hidden).shape;
   width_ = static_cast<std::uint32_t>(shape[2].value());
   GRAFT_TRY_ASSIGN(const ValueId pool, graph.add_value(std::string(kPool), DType::f32,
@@ -142,6 +63,8 @@ Result<std::unique_ptr<Embedder>> Embedder::create(gpu::Device& device, const Mo
   if (context_of(model) && out->length_ > made_for) {
     return invalid("Texts of ", out->length_, " tokens were asked for; the model was made for ", made_for, ".");
   }
+  out->pooling_ = options.pooling.value_or(pooling_of(model.metadata).value_or(Pooling::mean));
+  out->normalize_ = options.normalize || (!options.pooling && normalizes(model.metadata));
   GRAFT_TRY(out->find_inputs(model));
   GRAFT_TRY(out->add_pooling(model));
   if (model.tokenizer) {
@@ -149,7 +72,7 @@ Result<std::unique_ptr<Embedder>> Embedder::create(gpu::Device& device, const Mo
     out->tokenizer_.emplace(std::move(tokenizer));
   }
   SessionOptions session;
-  session.bindings = {{out->batch_name_, options.batch}, {out->seq_name_, out->length_}};
+  session.bindings = {{out->inputs_.batch, options.batch}, {out->inputs_.seq, out->length_}};
   session.resizable = true;
   session.precision = options.precision;
   session.plan = options.plan;
@@ -177,7 +100,7 @@ Status Embedder::check(std::span<const std::vector<text::TokenId>> texts) const 
 /// Few lengths: each is planned once.
 std::uint32_t Embedder::padded(std::size_t tokens) const {
   const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(tokens, length_));
-  if (!pads_) return count;
+  if (!inputs_.pads) return count;
   std::uint32_t size = kShortest;
   while (size < count) size *= 2;
   return std::min(size, length_);
@@ -215,33 +138,19 @@ Result<std::vector<float>> Embedder::embed(std::span<const std::vector<text::Tok
 /// One batch; rows without a text hold the first one again, and are passed over.
 Status Embedder::run(std::span<const std::vector<text::TokenId>> texts, std::span<const std::size_t> which,
                      std::uint32_t length, std::vector<float>& out) {
-  GRAFT_TRY(session_->resize({{seq_name_, length}}));
+  GRAFT_TRY(session_->resize({{inputs_.seq, length}}));
   const std::size_t places = std::size_t{options_.batch} * length;
   std::vector<float> pool(places);
   std::vector<std::int32_t> numbers(places);
   const auto tokens_of = [&](std::size_t row) { return std::span(texts[which[row < which.size() ? row : 0]]); };
-  for (const Port& port : ports_) {
-    std::ranges::fill(numbers, 0);
+  for (const TextInput& input : inputs_.inputs) {
     for (std::size_t row = 0; row < options_.batch; ++row) {
-      const auto tokens = tokens_of(row);
-      for (std::size_t i = 0; i < length; ++i) {
-        const bool inside = i < tokens.size();
-        std::int32_t& number = numbers[row * length + i];
-        if (port.role == Role::tokens && inside) number = tokens[i];
-        if (port.role == Role::mask) number = inside ? 1 : 0;
-        if (port.role == Role::position) number = static_cast<std::int32_t>(i);
-      }
+      fill_text_row(input.role, tokens_of(row), std::span(numbers).subspan(row * length, length));
     }
-    GRAFT_TRY(session_->set_input(port.name, std::as_bytes(std::span(numbers))));
+    GRAFT_TRY(session_->set_input(input.name, std::as_bytes(std::span(numbers))));
   }
   for (std::size_t row = 0; row < options_.batch; ++row) {
-    const std::size_t count = std::min<std::size_t>(tokens_of(row).size(), length);
-    float* const weights = pool.data() + row * length;
-    switch (options_.pooling) {
-      case Pooling::mean: std::fill_n(weights, count, 1 / static_cast<float>(count)); break;
-      case Pooling::last: weights[count - 1] = 1; break;
-      case Pooling::cls: weights[0] = 1; break;
-    }
+    fill_pooling_row(pooling_, tokens_of(row).size(), std::span(pool).subspan(row * length, length));
   }
   GRAFT_TRY(session_->set_input(kPool, std::as_bytes(std::span(pool))));
   GRAFT_TRY(session_->run());
@@ -252,7 +161,7 @@ Status Embedder::run(std::span<const std::vector<text::TokenId>> texts, std::spa
     double squares = 0;
     for (std::uint32_t k = 0; k < width_; ++k) squares += double{vector[k]} * vector[k];
     if (!std::isfinite(squares)) return invalid("The embedding of text ", which[row], " is not finite.");
-    if (!options_.normalize || squares == 0) continue;
+    if (!normalize_ || squares == 0) continue;
     for (std::uint32_t k = 0; k < width_; ++k) vector[k] = static_cast<float>(vector[k] / std::sqrt(squares));
   }
   return {};

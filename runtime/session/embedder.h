@@ -8,25 +8,18 @@
 #include <vector>
 
 #include "runtime/session/session.h"
+#include "runtime/session/text_inputs.h"
 #include "runtime/text/tokenizer.h"
 
 namespace graft {
 
-/// Which tokens' vectors stand for a text.
-enum class Pooling : std::uint8_t {
-  mean,  ///< all of them, those that the model puts around a text included
-  last,
-  cls,  ///< the first
-};
-
 struct EmbedderOptions {
-  Pooling pooling = Pooling::mean;
-  bool normalize = false;    ///< to length 1
-  bool cut = false;          ///< texts beyond `length` at their end; without, they are refused
-  std::uint32_t length = 0;  ///< most tokens of a text; 0: the model's own context, at most 512
-  std::uint32_t batch = 8;   ///< texts on the device at once
-  /// The value that is pooled, f32 [batch, seq, width]. Empty: what the model's head reads; an output
-  /// "last_hidden_state"; or the only output.
+  std::optional<Pooling> pooling = {};  ///< nullopt: as the model's file says, which decides on lengths too; else mean
+  bool normalize = false;               ///< to length 1
+  bool cut = false;                     ///< texts beyond `length` at their end; without, they are refused
+  std::uint32_t length = 0;             ///< most tokens of a text; 0: the model's own context, at most 512
+  std::uint32_t batch = 8;              ///< texts on the device at once
+  /// The value that is pooled, f32 [batch, seq, width]. Empty: as hidden_state_of() has it.
   std::string of;
   DType precision = DType::f32;
   PlanOptions plan;
@@ -38,8 +31,7 @@ struct EmbedderOptions {
 class Embedder {
  public:
   /// Plans for a whole batch of the longest texts; all device memory is allocated here.
-  /// The model takes tokens i32 [batch, seq] as its first input; others of that shape may be a mask (a name with
-  /// "mask"), segments ("type", "segment") and positions ("position"). unsupported: anything else.
+  /// The model takes what text_inputs_of() knows. unsupported: anything else.
   static Result<std::unique_ptr<Embedder>> create(gpu::Device& device, const Model& model,
                                                   const EmbedderOptions& options = {});
 
@@ -61,29 +53,22 @@ class Embedder {
  private:
   Embedder() = default;
   Status find_inputs(const Model& model);
-  Result<ValueId> hidden_state(const Model& model) const;
   Status add_pooling(const Model& model);
   Status check(std::span<const std::vector<text::TokenId>> texts) const;
   std::uint32_t padded(std::size_t tokens) const;
   Status run(std::span<const std::vector<text::TokenId>> texts, std::span<const std::size_t> which,
              std::uint32_t length, std::vector<float>& out);
 
-  /// What an input beside the tokens holds.
-  enum class Role : std::uint8_t { tokens, mask, segment, position };
-  struct Port {
-    std::string name;
-    Role role;
-  };
   EmbedderOptions options_;
   Model pooled_;  ///< borrows the model's weights
-  std::vector<Port> ports_;
+  TextInputs inputs_;
   std::unique_ptr<Session> session_;
   std::optional<text::Tokenizer> tokenizer_;
-  std::string batch_name_, seq_name_;
+  Pooling pooling_ = Pooling::mean;
+  bool normalize_ = false;
   std::uint32_t width_ = 0;
   std::uint32_t length_ = 0;
   std::int64_t vocabulary_ = 0;
-  bool pads_ = false;
   std::vector<std::uint32_t> counts_;
   MemoryByClass memory_;
 };

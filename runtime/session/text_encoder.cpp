@@ -139,6 +139,31 @@ Result<TextPair> TextEncoder::labelled(std::string_view json, std::string_view o
   return out;
 }
 
+Result<TextGroup> TextEncoder::group(std::string_view json) const {
+  GRAFT_TRY_ASSIGN(const json::Value record, object_of(json));
+  TextGroup out;
+  const auto add = [&](const json::Value& value, const char* name) -> Status {
+    if (!value.is_string()) return invalid("The record's \"", name, "\" is no text.");
+    GRAFT_TRY_ASSIGN(auto tokens, tokenizer_.encode(value.text()));
+    out.push_back(std::move(tokens));
+    return {};
+  };
+  const char* const asked = record.find("query") == nullptr && record.find("anchor") != nullptr ? "anchor" : "query";
+  for (const char* name : {asked, "positive"}) {
+    GRAFT_TRY_ASSIGN(const json::Value* text, member_of(record, name));
+    GRAFT_TRY(add(*text, name));
+  }
+  if (const json::Value* one = record.find("negative"); one != nullptr) GRAFT_TRY(add(*one, "negative"));
+  const json::Value* const more = record.find("negatives");
+  if (more == nullptr) return out;
+  if (!more->is_array()) return invalid("The record's \"negatives\" is no list of texts.");
+  for (const json::Value& text : more->items()) {
+    if (!text.is_string()) return invalid("The record's \"negatives\" holds something that is no text.");
+    GRAFT_TRY(add(text, "negatives"));
+  }
+  return out;
+}
+
 Result<bool> TextEncoder::label_of(std::string_view json) {
   GRAFT_TRY_ASSIGN(const json::Value record, object_of(json));
   GRAFT_TRY_ASSIGN(const json::Value* label, member_of(record, "label"));

@@ -19,6 +19,8 @@ struct EncoderOptions {
 };
 
 using TextPair = std::array<TokenText, 2>;
+/// A query, the text that it belongs to, and texts that it does not.
+using TextGroup = std::vector<std::vector<text::TokenId>>;
 
 /// Immutable once made.
 class TextEncoder {
@@ -32,6 +34,8 @@ class TextEncoder {
   Result<TextPair> pair(std::string_view json) const;
   /// {"prompt", "completion", "label"}, and the completion of `other` as an answer to the same prompt.
   Result<TextPair> labelled(std::string_view json, std::string_view other) const;
+  /// {"query" or "anchor", "positive", "negative" or "negatives"}, all texts, the last a list of them.
+  Result<TextGroup> group(std::string_view json) const;
   /// Whether such a record's completion is wanted.
   static Result<bool> label_of(std::string_view json);
   /// All of it is learned.

@@ -16,6 +16,7 @@ enum class Preference : std::uint8_t {
   none,
   pairs,     ///< {"prompt", "chosen", "rejected"}
   labelled,  ///< {"prompt", "completion", "label"}: the second text is the next record's completion
+  groups,    ///< {"query", "positive", "negatives"}: TextGroupSource
 };
 
 struct PairSamples {

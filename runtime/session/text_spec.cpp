@@ -5,6 +5,7 @@
 #include "runtime/data/spec_reader.h"
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
+#include "runtime/session/text_group_source.h"
 #include "runtime/session/text_model.h"
 #include "runtime/session/text_record_source.h"
 #include "runtime/text/tokenizer.h"
@@ -194,6 +195,51 @@ Result<TextSet> open_pairs(const data::Spec& spec, TextEncoder encoder, const Te
   return set;
 }
 
+Status show_groups(const TextGroupSource& source, std::uint64_t count, const text::Tokenizer& words, TextSet& set) {
+  for (std::uint64_t i = 0; i < std::min(count, source.size().value_or(0)); ++i) {
+    GRAFT_TRY_ASSIGN(const TextGroup group, source.texts_of(i));
+    std::vector<ShownToken>& shown = set.shown.emplace_back();
+    for (const auto& text : group) {
+      for (std::size_t k = 0; k < text.size(); ++k) {
+        ShownToken token{.text = {}, .learned = true, .begins = k == 0};
+        GRAFT_TRY_ASSIGN(token.text,
+                         words.decode(std::span(text).subspan(k, 1), {.skip_control = false, .at_start = k == 0}));
+        shown.push_back(std::move(token));
+      }
+    }
+  }
+  return {};
+}
+
+Result<TextSet> open_groups(const data::Spec& spec, const Model& model, TextEncoder encoder, const TextOptions& options,
+                            const std::optional<text::Tokenizer>& words, os::FileSystem& files) {
+  if (spec.kind != "jsonl") return invalid("Texts for info_nce are records of a jsonl: data set.");
+  for (const char* name : {"pack", "chat", "learn"}) {
+    if (!option_of(spec, name).empty()) {
+      return invalid("Option ", name, " has no place here: a sample is a query and texts that it is compared with.");
+    }
+  }
+  GRAFT_TRY_ASSIGN(RecordFile file, RecordFile::open(spec.arguments[0], {.files = &files}));
+  GRAFT_TRY(take_part(spec, file));
+  GRAFT_TRY_ASSIGN(TextInputs inputs, text_inputs_of(model.graph));
+  GroupSamples samples{.length = options.length == 0 ? kDefaultLength : options.length,
+                       .pooling = options.pooling.value_or(pooling_of(model.metadata).value_or(Pooling::mean)),
+                       .on_long = options.on_long};
+  if (const std::string on_long = option_of(spec, "on-long"); !on_long.empty()) {
+    GRAFT_TRY_ASSIGN(samples.on_long, parse_on_long(on_long));
+  }
+  if (const auto most = context_of(model); most && samples.length > *most) {
+    return invalid("Texts of ", samples.length, " tokens were asked for; the model was made for ", *most, ".");
+  }
+  GRAFT_TRY_ASSIGN(auto source,
+                   TextGroupSource::create(std::move(file), std::move(encoder), std::move(inputs), samples));
+  TextSet set;
+  set.summary = source->summary();
+  if (words) GRAFT_TRY(show_groups(*source, options.show, *words, set));
+  set.source = std::move(source);
+  return set;
+}
+
 Result<TextSet> open_text(const data::Spec& spec, const Model& model, const TextOptions& options,
                           os::FileSystem& files) {
   GRAFT_TRY(check_text_options(spec));
@@ -206,6 +252,9 @@ Result<TextSet> open_text(const data::Spec& spec, const Model& model, const Text
   std::optional<text::Tokenizer> words;  // a source of records keeps the encoder with its own
   if (options.show > 0) {
     GRAFT_TRY_ASSIGN(words, tokenizer_for(spec, model, options.load));
+  }
+  if (options.preference == Preference::groups) {
+    return open_groups(spec, model, std::move(encoder), options, words, files);
   }
   const bool pairs = options.preference != Preference::none;
   auto set = pairs                 ? open_pairs(spec, std::move(encoder), options, files)

@@ -7,7 +7,8 @@
 //                reply is learned. The file may be larger than memory
 //
 // For losses of preferences (TextOptions::preference) an object is {"prompt", "chosen", "rejected"}, or {"prompt",
-// "completion", "label"}, of texts or lists of messages.
+// "completion", "label"}, of texts or lists of messages. For vectors of texts it is {"query" or "anchor", "positive",
+// "negative" or "negatives"}, of texts.
 //
 // Options: tokenizer=FILE (default: the model's own), chat=NAME (a chat format; default: the model's, else alpaca),
 // pack=yes|no|mixed (yes, the default: several texts to a sample, none of which sees another; mixed: all one after
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,7 @@
 #include "runtime/session/data_hints.h"
 #include "runtime/session/text_pair_source.h"
 #include "runtime/session/text_summary.h"
+#include "runtime/session/text_vectors.h"
 #include "runtime/text/vocabulary.h"
 
 namespace graft {
@@ -38,8 +41,9 @@ struct TextOptions {
   bool sequence_starts = false;      ///< samples that hold several texts have that field in any case; here, all have
   LoadVocabulary load = {};          ///< null: the option tokenizer=FILE is refused
   OnLong on_long = OnLong::by_kind;  ///< where the option on-long says nothing
-  Preference preference = Preference::none;             ///< jsonl: samples of two texts, each of `length` tokens
-  std::uint64_t show = 0;                               ///< samples of TextSet::shown
+  Preference preference = Preference::none;  ///< jsonl: samples of two texts or more, each of `length` tokens
+  std::optional<Pooling> pooling = {};       ///< of Preference::groups; nullopt: as the model's file says, else mean
+  std::uint64_t show = 0;                    ///< samples of TextSet::shown
   std::uint64_t kept_bytes = std::uint64_t{256} << 20;  ///< of tokens, in memory; jsonl
 };
 

@@ -322,18 +322,50 @@ Result<ValueId> triplet(TermBuilder& t) {
   return b.node(Op::relu, {b.affine(b.sub(distance(1), distance(2)), 1, t.options.margin.value_or(1))});
 }
 
+/// Keys of a row: 1 where both outputs have one shape, else those that the second has on an axis of its own.
+Result<std::int64_t> keys_of_row(const TermBuilder& t) {
+  const Shape query = shape_of(t), keys = shape_of(t, 1);
+  if (keys.rank() != query.rank() + 1) {
+    GRAFT_TRY(expect_alike(t));
+    return 1;
+  }
+  bool fits = query.rank() > 0 && query[0] == Dim(t.samples) && keys[0] == query[0];
+  for (std::size_t i = 1; i < query.rank(); ++i) fits = fits && keys[i + 1] == query[i];
+  if (fits) return keys[1].value();
+  return invalid("The loss info_nce needs outputs [batch, ...] and [batch, ...] or [batch, keys, ...]; \"", name_of(t),
+                 "\" has ", query.text(), " and \"", t.b.graph().value(t.of[1]).name, "\" ", keys.text(), ".");
+}
+
+/// Cross entropy of scaled cosines: each row's first key against all keys of the batch. A key of zeros is none.
 Result<ValueId> info_nce(TermBuilder& t) {
   Builder& b = t.b;
-  GRAFT_TRY(expect_alike(t));
-  const auto unit = [&](std::size_t i) {
-    const ValueId x = as_rows(t, i);
-    const ValueId size = b.reduce_sum(b.node(Op::square, {x}), {1}, true);
+  GRAFT_TRY_ASSIGN(const std::int64_t keys, keys_of_row(t));
+  const auto width = static_cast<std::int64_t>(per_sample(shape_of(t)));
+  const ValueId queries = b.reshape(t.of[0], Shape::of({t.samples, width}));
+  const ValueId others = b.reshape(t.of[1], Shape::of({t.samples * keys, width}));
+  const auto square = [&](ValueId x) { return b.reduce_sum(b.node(Op::square, {x}), {1}, true); };
+  const auto unit = [&](ValueId x, ValueId size) {
     return b.mul(x, b.node(Op::rsqrt, {b.node(Op::maximum, {size, b.full({}, 1e-24)})}));
   };
-  const ValueId query = b.scale(unit(0), 1 / t.options.temperature), key = unit(1);
-  const ValueId logits = b.node(Op::matmul, {query, key}, {{"trans_b", std::int64_t{1}}});
-  return b.sub(b.node(Op::reduce_logsumexp, {logits}, {{"axes", Ints{1}}, {"keepdims", std::int64_t{0}}}),
-               dot(b, query, key));
+  const ValueId sizes = square(others);
+  const ValueId query = b.scale(unit(queries, square(queries)), 1 / t.options.temperature);
+  ValueId logits = b.node(Op::matmul, {query, unit(others, sizes)}, {{"trans_b", std::int64_t{1}}});
+  if (keys > 1) {
+    constexpr double kNone = 1e9;
+    const ValueId there = to_float(b, b.node(Op::greater, {sizes, b.full({}, 0)}));
+    logits = b.add(logits, b.reshape(b.affine(there, kNone, -kNone), Shape::of({1, t.samples * keys})));
+  }
+  const ValueId rows = b.node(Op::positions, {}, {{"shape", Shape::of({t.samples})}});
+  const ValueId own = keys == 1 ? rows : b.mul(rows, b.full({}, static_cast<double>(keys), DType::i32));
+  const Attrs none_ignored = {{"ignore_index", std::int64_t{-1}}};
+  if (t.number == 0) {
+    Attrs first = none_ignored;
+    first.set("k", std::int64_t{1});
+    t.loss.correct = b.node(Op::topk_correct, {logits, own}, std::move(first));
+  }
+  Attrs attrs = none_ignored;
+  attrs.set("label_smoothing", 0.0);
+  return b.node(Op::cross_entropy, {logits, own}, std::move(attrs));
 }
 
 Result<ValueId> ctc(TermBuilder& t) {

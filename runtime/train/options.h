@@ -29,10 +29,11 @@ enum class Loss : std::uint8_t {
   kl,        ///< divergence of the softmax of logits from targets that are probabilities; mean over samples
   cosine,    ///< cosine embedding: of two outputs, with targets 1 (alike) and -1
   triplet,   ///< of three outputs: anchor, positive, negative; no targets
-  info_nce,  ///< of two outputs, pairs by rows: each against all others of the batch; no targets
-  ctc,       ///< of logits [batch, time, classes], with labels that end at the first below 0
-  output,    ///< an output of the graph that is the loss; no targets
-  distill,   ///< of two outputs, logits and a teacher's: cross entropy and the divergence of the softened softmaxes
+  info_nce,  ///< of two outputs, pairs by rows: each against all others of the batch; no targets (a row of the second
+             ///< may be several keys, of which the first is the row's own; text_vectors.h makes such of texts)
+  ctc,      ///< of logits [batch, time, classes], with labels that end at the first below 0
+  output,   ///< an output of the graph that is the loss; no targets
+  distill,  ///< of two outputs, logits and a teacher's: cross entropy and the divergence of the softened softmaxes
   // Of language models, from pairs of texts in a sample (loss_preference.cpp).
   dpo,   ///< R. Rafailov et al., "Direct Preference Optimization", 2023
   ipo,   ///< M. Azar et al., "A General Theoretical Paradigm to Understand Learning from Human Preferences", 2023

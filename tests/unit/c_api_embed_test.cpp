@@ -161,7 +161,7 @@ TEST_F(Embed, RefusesWhatItCannotTell) {
   open(letter_model());
   if (IsSkipped()) return;
   auto options = sized<graft_embedder_options>();
-  options.pooling = static_cast<graft_pooling>(3);
+  options.pooling = static_cast<graft_pooling>(4);
   EXPECT_EQ(make(options), GRAFT_INVALID_ARGUMENT);
   options = sized<graft_embedder_options>();
   options.length = 49;

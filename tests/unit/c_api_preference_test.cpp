@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "graft/embed.h"
 #include "graft/language.h"
 
 #include "tests/support/c_api.h"
@@ -95,6 +96,51 @@ TEST_F(CPreference, WhatIsWrongIsSaid) {
   ASSERT_EQ(open(kPairs, GRAFT_PREFERENCE_PAIRS), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_data_add_reference(set_, nullptr, 0), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_data_add_reference(nullptr, base_, 0), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(CPreference, GroupsTrainVectorsOfTexts) {
+  constexpr std::string_view kGroups =
+      R"({"query": "ab", "positive": "cd", "negatives": ["e", "f"]}
+{"anchor": "gh", "positive": "ij", "negative": "k"}
+{"query": "lm", "positive": "no"}
+)";
+  EXPECT_EQ(open(kPairs, GRAFT_PREFERENCE_GROUPS), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "line 1")) << h_.message();
+  ASSERT_EQ(open(kGroups, GRAFT_PREFERENCE_GROUPS), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_data_field_count(set_), 2U);
+  graft_field field{};
+  ASSERT_EQ(graft_data_field(set_, 0, &field), GRAFT_OK);
+  EXPECT_EQ(field.dims[0], 4) << "of the record with the most texts";
+  EXPECT_EQ(field.dims[1], 8);
+  auto options = sized<graft_trainer_options>();
+  options.loss = GRAFT_LOSS_INFO_NCE;
+  options.learning_rate = 1e-2;
+  options.batch = 3;
+  options.data = set_;
+  ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
+  auto order = sized<graft_loader_options>();
+  order.batch = 3;
+  ASSERT_EQ(graft_loader_create(set_, &order, &loader_), GRAFT_OK) << h_.message();
+  auto first = sized<graft_metrics>(), last = sized<graft_metrics>();
+  int more = 0;
+  ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &first), GRAFT_OK) << h_.message();
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(graft_train_next(h_.trainer, loader_, &more, &last), GRAFT_OK) << h_.message();
+  EXPECT_LT(last.loss, first.loss / 2);
+  EXPECT_EQ(last.accuracy, 1);
+  EXPECT_TRUE(std::isnan(last.reward_margin));
+  ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+  graft_embedder* embedder = nullptr;  // as the vectors were trained: means of length 1
+  ASSERT_EQ(graft_embedder_create(h_.model, nullptr, &embedder), GRAFT_OK) << h_.message();
+  const char* const texts[] = {"ab", "abcdefgh"};
+  const float* vectors = nullptr;
+  ASSERT_EQ(graft_embed(embedder, texts, 2, &vectors, nullptr), GRAFT_OK) << h_.message();
+  const std::size_t width = graft_embedder_width(embedder);
+  for (std::size_t text = 0; text < 2; ++text) {
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += double{vectors[text * width + i]} * vectors[text * width + i];
+    EXPECT_NEAR(squares, 1, 1e-5);
+  }
+  graft_embedder_destroy(embedder);
 }
 
 using CDistillation = CPreference;

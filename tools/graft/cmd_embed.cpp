@@ -26,7 +26,7 @@ struct EmbedArguments {
   std::vector<std::string> adapters;
   std::vector<std::string> texts;
   std::string file;
-  std::string pooling = "mean";
+  std::string pooling;
   std::string on_long = "error";
   bool normalize = false;
   std::string of;
@@ -99,9 +99,10 @@ Result<Owned<graft_model>> open_with_adapters(graft_context* context, const Embe
 Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model* model, const EmbedArguments& given) {
   graft_embedder_options options = {};
   options.struct_size = sizeof options;
-  options.pooling = given.pooling == "last"  ? GRAFT_POOLING_LAST
-                    : given.pooling == "cls" ? GRAFT_POOLING_CLS
-                                             : GRAFT_POOLING_MEAN;
+  options.pooling = given.pooling == "last"   ? GRAFT_POOLING_LAST
+                    : given.pooling == "cls"  ? GRAFT_POOLING_CLS
+                    : given.pooling == "mean" ? GRAFT_POOLING_MEAN
+                                              : GRAFT_POOLING_DEFAULT;
   options.normalize = given.normalize ? 1 : 0;
   options.cut = given.on_long == "cut" ? 1 : 0;
   options.length = given.length;
@@ -224,8 +225,10 @@ Action add_embed(CLI::App& app) {
       "A file with a text in each line, or with a \"text\" in each record of a .jsonl file; - is standard "
       "input; empty lines are passed over");
   source->require_option(1);
-  app.add_option("--pooling", options->pooling,
-                 "Whose vectors stand for a text: mean of all tokens, last, or cls, the first")
+  app.add_option(
+         "--pooling", options->pooling,
+         "Whose vectors stand for a text: mean of all tokens, last, or cls, the first (as the model's file says, "
+         "which decides on their length too; else mean)")
       ->check(CLI::IsMember({"mean", "last", "cls"}));
   app.add_flag("--normalize", options->normalize, "Vectors of length 1");
   app.add_option("--of", options->of, "The value that is pooled, by the source model's name (the last hidden state)");

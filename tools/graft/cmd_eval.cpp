@@ -37,7 +37,7 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
   if (options.json) {
     nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
     if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
-    if (preference_of(options.train) != Preference::none) row["reward_margin"] = metrics.reward_margin();
+    if (is_preference(options.train)) row["reward_margin"] = metrics.reward_margin();
     if (perplexity) row["perplexity"] = metrics.perplexity();
     if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
     row.update(json_of(evaluation.values));
@@ -49,7 +49,7 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
   std::printf("loss %.6g", metrics.loss());
   if (perplexity) std::printf(", perplexity %.4g", metrics.perplexity());
   if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
-  if (preference_of(options.train) != Preference::none) std::printf(", reward margin %.4f", metrics.reward_margin());
+  if (is_preference(options.train)) std::printf(", reward margin %.4f", metrics.reward_margin());
   if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
   std::printf("%s (%llu samples)\n", text_of(evaluation.values).c_str(), static_cast<unsigned long long>(samples));
   constexpr std::uint64_t kMostInText = 40;
@@ -63,13 +63,11 @@ Status run_eval(const EvalArguments& options) {
   TextInfo info;
   TextFlags text = options.text;
   text.preference = preference_of(options.train);
+  text.pooling = options.train.pooling;
   GRAFT_TRY_ASSIGN(auto source, open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get()), false,
                                           text, &info));
   print_summary("Data: ", info, options.json);
-  std::optional<Model> masked;
-  if (has_packed_sequences(*source)) {
-    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(opened.get()));
-  }
+  GRAFT_TRY_ASSIGN(const std::optional<Model> masked, model_for(*source, opened.get()));
   const Model& model = masked ? *masked : opened.get();
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
   if (has_pairs(*source)) train_options.bindings.erase("seq");  // of one text, of which samples hold two

@@ -31,8 +31,9 @@ struct InnerLoop {
   }
 };
 
-/// `text`: assembly as Mesa prints it for Adreno (IR3) or AMD (by LLVM, or ACO's own form), with labels. Of several innermost loops that
-/// with the most products, then that with the most instructions; none where there is no loop or no such assembly.
+/// `text`: assembly as Mesa prints it for Adreno (IR3) or AMD (by LLVM, or ACO's own form), with labels. Of several
+/// innermost loops that with the most products, then that with the most instructions; none where there is no loop or no
+/// such assembly.
 std::optional<InnerLoop> inner_loop(std::string_view text);
 
 /// All instructions as if they were one loop.

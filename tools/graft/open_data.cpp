@@ -56,6 +56,9 @@ Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Mod
                         .load = load,
                         .preference = text_flags.preference,
                         .show = text_flags.show};
+    if (!text_flags.pooling.empty()) {
+      GRAFT_TRY_ASSIGN(options.pooling, parse_pooling(text_flags.pooling));
+    }
     if (!text_flags.on_long.empty()) {
       GRAFT_TRY_ASSIGN(options.on_long, parse_on_long(text_flags.on_long));
     }

@@ -15,6 +15,7 @@ struct TextFlags {
   std::string on_long;  ///< empty: as the data set says
   std::uint64_t show = 0;
   Preference preference = Preference::none;  ///< what the loss takes
+  std::string pooling = {};                  ///< empty: as the model's file says
 };
 void add_long_flag(CLI::App& app, TextFlags& flags);
 

@@ -79,6 +79,11 @@ void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--distill-weight", flags.distill_weight,
                  "Of distillation: how much the teacher counts; the labels have the rest (0.5)")
       ->check(number(0, 1));
+  app.add_option(
+         "--pooling", flags.pooling,
+         "For info_nce of texts: whose vectors stand for a text, mean, last or cls (as the model's file says, else "
+         "mean)")
+      ->check(CLI::IsMember({"mean", "last", "cls"}));
   app.add_option("--beta", flags.preference_beta, "For dpo, ipo, orpo and kto (0.1)")->check(positive());
   app.add_option("--desirable-weight", flags.desirable_weight, "For kto: of texts that are wanted (1)")
       ->check(not_negative());
@@ -193,8 +198,11 @@ train::Loss first_loss(const TrainFlags& flags) {
 Preference preference_of(const TrainFlags& flags) {
   const train::Loss loss = first_loss(flags);
   if (loss == train::Loss::kto) return Preference::labelled;
+  if (loss == train::Loss::info_nce) return Preference::groups;
   return train::is_preference(loss) ? Preference::pairs : Preference::none;
 }
+
+bool is_preference(const TrainFlags& flags) { return train::is_preference(first_loss(flags)); }
 
 bool needs_reference(const TrainFlags& flags) { return train::needs_reference(first_loss(flags)); }
 
@@ -228,6 +236,7 @@ void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
     only({"--temperature"}, {Loss::info_nce, Loss::distill}, "info_nce, distill and --teacher");
     only({"--distill-weight"}, {Loss::distill}, "distill and --teacher");
   }
+  only({"--pooling"}, {Loss::info_nce}, "info_nce");
   only({"--blank", "--zero-infinity"}, {Loss::ctc}, "ctc");
 }
 

@@ -33,6 +33,7 @@ struct TrainFlags {
   std::string teacher;
   double distill_weight = 0.5;
   double preference_beta = 0.1;
+  std::string pooling;  ///< empty: as the model's file says
   double desirable_weight = 1;
   double undesirable_weight = 1;
   std::int64_t blank = 0;
@@ -112,6 +113,8 @@ void add_teacher_flag(CLI::App& app, TrainFlags& flags);
 
 /// What the records of a data set are for the loss.
 Preference preference_of(const TrainFlags& flags);
+/// dpo and its kin.
+bool is_preference(const TrainFlags& flags);
 /// Whether it compares with a reference model.
 bool needs_reference(const TrainFlags& flags);
 

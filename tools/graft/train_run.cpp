@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kTryStoreAgain{5};
 
 std::string metrics_text(const train::Metrics& metrics, const TrainFlags& flags) {
   char text[128];
-  if (preference_of(flags) != Preference::none) {
+  if (is_preference(flags)) {
     std::snprintf(text, sizeof text, "loss %.4f, accuracy %.2f%%, reward margin %.4f", metrics.loss(),
                   100 * metrics.accuracy(), metrics.reward_margin());
   } else if (metrics.has_correct) {
@@ -46,7 +46,7 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
   nlohmann::ordered_json row = {{"kind", kind}, {"loss", metrics.loss()}};
   if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
   if (!metrics.has_correct && is_cross_entropy(flags)) row["perplexity"] = metrics.perplexity();
-  if (preference_of(flags) != Preference::none) row["reward_margin"] = metrics.reward_margin();
+  if (is_preference(flags)) row["reward_margin"] = metrics.reward_margin();
   if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
   return row;
 }
@@ -57,6 +57,7 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
 Status TrainRun::save_weights(const std::string& path, bool ema) {
   GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
   keep_classes(data::class_names(loader_.source()), model_);
+  keep_pooling(loader_.source().fields(), model_);
   if (!options_.train.has_adapters()) return save_output(path, model_);
   GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
   return save_output(path, adapter);
@@ -448,6 +449,7 @@ Status TrainRun::write_result(train::FitEnd end) {
     }
     GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, options_.train.ema > 0));
     keep_classes(data::class_names(loader_.source()), model_);
+    keep_pooling(loader_.source().fields(), model_);
     GRAFT_TRY(trainer_.pause());  // room for both models
     train::TrainerOptions trainer_options;
     opened_.give_to(trainer_options.program);

@@ -33,9 +33,10 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   data::Hints hints = training_hints_of(model);
   DataSets sets;
   const auto open = [&](const std::string& spec, bool held_out = false) {
-    return open_data(spec, model, options.train.seq, hints, sequence_starts,
-                     {options.text.on_long, held_out ? 0 : options.text.show, preference_of(options.train)},
-                     held_out ? &sets.held_out_info : &sets.training_info);
+    return open_data(
+        spec, model, options.train.seq, hints, sequence_starts,
+        {options.text.on_long, held_out ? 0 : options.text.show, preference_of(options.train), options.train.pooling},
+        held_out ? &sets.held_out_info : &sets.training_info);
   };
   GRAFT_TRY_ASSIGN(sets.training, open(options.data));
   if (const auto known = classes_of(model); knows_all(known, *sets.training)) {
@@ -140,9 +141,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   const data::Source& source = *run->source;
   if (!first) run->held_out.reset();
   const data::Source* const held_out = run->held_out.get();
-  if (has_packed_sequences(source)) {
-    GRAFT_TRY_ASSIGN(run->masked, with_packed_sequences(model));
-  }
+  GRAFT_TRY_ASSIGN(run->masked, model_for(source, model));
   const Model& alone = run->masked ? *run->masked : model;
   if (!options.train.teacher.empty()) {
     GRAFT_TRY_ASSIGN(run->teacher, open_adapted(options.train.teacher, {}, WeightCheck::at_once));
@@ -162,7 +161,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
   GRAFT_TRY(set_teacher(options.train, trained.graph, train_options));
   if (has_pairs(source)) train_options.bindings.erase("seq");  // --seq is of one text, of which samples hold two
-  bind_length(source, model, train_options.bindings);
+  bind_length(source, alone, train_options.bindings);
   train_options.fetch = split_list(options.fetch);
   GRAFT_TRY_ASSIGN(const Monitors monitors, Monitors::create(options));
   train_options.predictions = monitors.needs_predictions() && held_out != nullptr;

@@ -96,7 +96,7 @@ class Embedder:
     def __init__(self, model: "Model", *, pooling: str, normalize: bool, cut: bool, length: int, batch: int, of: str,
                  budget: int, precision: str, recover_device: bool) -> None:
         self.model = model
-        options = fill(_graft.EmbedderOptions(), pooling=word("pooling", pooling, ("mean", "last", "cls")),
+        options = fill(_graft.EmbedderOptions(), pooling=word("pooling", pooling, ("default", "mean", "last", "cls")),
                        normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
                        precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
         self._native = model._native.embedder(options)

@@ -33,9 +33,19 @@ GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec,
 /* What records of "jsonl:FILE" are. */
 typedef enum graft_preference GRAFT_ENUM_OF_INT {
   GRAFT_NO_PREFERENCE = 0,
-  GRAFT_PREFERENCE_PAIRS = 1,   /* {"prompt", "chosen", "rejected"}: for GRAFT_LOSS_DPO, _IPO and _ORPO */
-  GRAFT_PREFERENCE_LABELLED = 2 /* {"prompt", "completion", "label"}: for GRAFT_LOSS_KTO */
+  GRAFT_PREFERENCE_PAIRS = 1,    /* {"prompt", "chosen", "rejected"}: for GRAFT_LOSS_DPO, _IPO and _ORPO */
+  GRAFT_PREFERENCE_LABELLED = 2, /* {"prompt", "completion", "label"}: for GRAFT_LOSS_KTO */
+  /* {"query" or "anchor", "positive", "negative" or "negatives"}: for GRAFT_LOSS_INFO_NCE of texts' vectors */
+  GRAFT_PREFERENCE_GROUPS = 3
 } graft_preference;
+
+/* Which tokens' vectors stand for a text; those that the model puts around a text count as well. */
+typedef enum graft_pooling GRAFT_ENUM_OF_INT {
+  GRAFT_POOLING_DEFAULT = 0, /* as the model's file says, where it does; else the mean */
+  GRAFT_POOLING_MEAN = 1,
+  GRAFT_POOLING_LAST = 2,
+  GRAFT_POOLING_CLS = 3 /* the first */
+} graft_pooling;
 
 /* How a data set is opened. */
 typedef struct graft_data_options {
@@ -50,8 +60,9 @@ typedef struct graft_data_options {
   uint64_t first;                  /* samples [first, first + count) alone, as in the last 5 % to evaluate on */
   uint64_t count;                  /* 0: to the end */
   /* Samples hold two texts of `length` tokens each, one after the other: the dimension "seq" is twice that. A trainer
-     of the loss takes packed sequences. */
+     of the loss takes packed sequences. Of groups, samples are [texts, length], and a trainer for the set knows. */
   graft_preference preference;
+  graft_pooling pooling; /* of groups */
 } graft_data_options;
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several

@@ -47,7 +47,8 @@ struct DataOptions {
   const graft_media* media = nullptr;                 ///< reads pictures and sounds
   std::uint64_t first = 0;                            ///< samples [first, first + count) alone
   std::uint64_t count = 0;                            ///< 0: to the end
-  graft_preference preference = GRAFT_NO_PREFERENCE;  ///< samples hold two texts of that length
+  graft_preference preference = GRAFT_NO_PREFERENCE;  ///< samples hold two texts of that length, or more
+  graft_pooling pooling = GRAFT_POOLING_DEFAULT;      ///< GRAFT_PREFERENCE_GROUPS
 };
 
 /// Batches of a data set, read ahead.

@@ -1,4 +1,5 @@
 /* Embeddings of texts. Part of graft.h, whose rules hold. */
+#include "graft/data.h"
 #include "graft/graft.h"
 
 #ifndef GRAFT_EMBED_H
@@ -11,19 +12,12 @@ extern "C" {
 /* Turns texts into vectors with a language model or an encoder. The model must outlive it. */
 typedef struct graft_embedder graft_embedder;
 
-/* Which tokens' vectors stand for a text; those that the model puts around a text count as well. */
-typedef enum graft_pooling GRAFT_ENUM_OF_INT {
-  GRAFT_POOLING_MEAN = 0,
-  GRAFT_POOLING_LAST = 1,
-  GRAFT_POOLING_CLS = 2 /* the first */
-} graft_pooling;
-
 /* What an embedder is planned for. */
 typedef struct graft_embedder_options {
   size_t struct_size;
   graft_pooling pooling;
-  int normalize;   /* 1: vectors are brought to length 1 */
-  int cut;         /* 1: texts beyond `length` are cut at their end; 0: they are refused */
+  int normalize; /* 1: vectors are brought to length 1; 0: only where the pooling is the model's and its file says so */
+  int cut;       /* 1: texts beyond `length` are cut at their end; 0: they are refused */
   uint32_t length; /* most tokens of a text; 0: the model's own context, at most 512 */
   uint32_t batch;  /* texts on the device at once; 0: 8 */
   /* Name of the value that is pooled, [batch, seq, width]; NULL: what the model's head reads, an output

@@ -292,6 +292,7 @@ class Context {
     raw.first = options.first;
     raw.count = options.count;
     raw.preference = options.preference;
+    raw.pooling = options.pooling;
     return data_set(nullptr,
                     [&](graft_data_set** set) { return graft_data_open_with(handle_.get(), spec.c_str(), &raw, set); });
   }

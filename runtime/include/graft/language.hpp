@@ -293,7 +293,7 @@ class Generator {
 
 /// As graft_embedder_options.
 struct EmbedderOptions {
-  graft_pooling pooling = GRAFT_POOLING_MEAN;
+  graft_pooling pooling = GRAFT_POOLING_DEFAULT;
   bool normalize = false;    ///< vectors of length 1
   bool cut = false;          ///< longer texts at their end; without, they are refused
   std::uint32_t length = 0;  ///< most tokens of a text; 0: the model's own context, at most 512

@@ -22,7 +22,8 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_KL = 8,        /* of logits, from probabilities; a mean over samples */
   GRAFT_LOSS_COSINE = 9,    /* of the model's first two outputs; targets 1 and -1 */
   GRAFT_LOSS_TRIPLET = 10,  /* of its first three: anchor, positive, negative; no target */
-  GRAFT_LOSS_INFO_NCE = 11, /* of its first two, each row against all others of the batch; no target */
+  GRAFT_LOSS_INFO_NCE = 11, /* of its first two, each row against all others of the batch; no target. Of texts: samples
+                               as GRAFT_PREFERENCE_GROUPS makes them */
   GRAFT_LOSS_CTC = 12,      /* of logits [batch, time, classes]; labels end at the first below 0 */
   GRAFT_LOSS_OUTPUT = 13,   /* an output of the graph that is the loss; no target */
   /* Of language models, from preferences: samples as graft_data_options.preference makes them. */

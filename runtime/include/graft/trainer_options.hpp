@@ -99,8 +99,8 @@ struct TrainerOptions {
   bool no_fusion = false;                ///< dispatches of its own for every op and tensor
   std::vector<InputFormat> inputs = {};  ///< of samples that are given as bytes or halves
   double neftune_alpha = 0;              ///< of noise on the embeddings of tokens: see graft_trainer_options
-  graft_model* teacher = nullptr;        ///< Model::get() of one whose logits are learned from: see graft_trainer_options
-  double distill_weight = 0.5;           ///< how much it counts beside the labels
+  graft_model* teacher = nullptr;  ///< Model::get() of one whose logits are learned from: see graft_trainer_options
+  double distill_weight = 0.5;     ///< how much it counts beside the labels
 };
 
 namespace detail {

@@ -103,13 +103,16 @@ graft_status make_set(graft_context* context, graft_data_set** set, std::string 
 Result<std::unique_ptr<data::Source>> open_text_for(const graft_model* model, const char* spec,
                                                     const graft_data_options& options, os::FileSystem& files) {
   const auto preference = static_cast<unsigned>(options.preference);
-  if (preference > GRAFT_PREFERENCE_LABELLED) return invalid("There is no preference number ", preference, ".");
+  if (preference > GRAFT_PREFERENCE_GROUPS) return invalid("There is no preference number ", preference, ".");
+  const auto pooling = static_cast<unsigned>(options.pooling);
+  if (pooling > GRAFT_POOLING_CLS) return invalid("There is no pooling number ", pooling, ".");
   if (model == nullptr) return invalid("Samples of text are tokens of a model: name it in graft_data_options.model.");
   if constexpr (kHasText) {
     return open_text_spec(spec, model->model,
                           {.length = options.length,
                            .sequence_starts = options.sequence_starts != 0,
-                           .preference = static_cast<Preference>(options.preference)},
+                           .preference = static_cast<Preference>(options.preference),
+                           .pooling = pooling == 0 ? std::nullopt : std::optional(static_cast<Pooling>(pooling - 1))},
                           files);
   } else {
     return unsupported("This build of graft leaves out text (GRAFT_TEXT).");

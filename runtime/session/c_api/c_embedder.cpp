@@ -18,7 +18,7 @@ struct graft_embedder {
 namespace {
 
 Result<EmbedderOptions> embedder_options(const graft_embedder_options& given) {
-  constexpr Pooling kPoolings[] = {Pooling::mean, Pooling::last, Pooling::cls};
+  constexpr std::optional<Pooling> kPoolings[] = {std::nullopt, Pooling::mean, Pooling::last, Pooling::cls};
   const auto pooling = static_cast<unsigned>(given.pooling);
   if (pooling >= std::size(kPoolings)) return invalid("There is no pooling number ", pooling, ".");
   EmbedderOptions out;

@@ -9,6 +9,7 @@
 #include "runtime/session/data_hints.h"
 #include "runtime/session/gate.h"
 #include "runtime/session/text_data.h"
+#include "runtime/session/text_vectors.h"
 #include "runtime/train/monitors.h"
 
 using namespace graft;
@@ -64,10 +65,7 @@ Result<Evaluation> evaluate(graft_model& model, const graft_evaluation_options& 
   options.trainer.allocator = model.context->allocator;
   options.trainer.program.proof = model.context->proof.get();
   options.trainer.program.control = &model.context->control;
-  std::optional<Model> masked;
-  if (has_packed_sequences(*data.source)) {
-    GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model.model));
-  }
+  GRAFT_TRY_ASSIGN(const std::optional<Model> masked, model_for(*data.source, model.model));
   const Model& evaluated = masked ? *masked : model.model;
   bind_length(*data.source, evaluated, options.train.bindings);
   GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model.context));

@@ -9,6 +9,7 @@
 #include "runtime/session/c_api/c_session.h"
 #include "runtime/session/data_hints.h"
 #include "runtime/session/text_data.h"
+#include "runtime/session/text_vectors.h"
 #include "runtime/session/training.h"
 
 using namespace graft;
@@ -229,11 +230,12 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
 Result<const Model*> trained_model(const Model& model, const graft_trainer_options& options,
                                    std::optional<Model>& masked, std::optional<Model>& taught,
                                    train::TrainOptions& wanted) {
-  const Model* trained = &model;
-  if (options.packed_sequences != 0 || (options.data != nullptr && has_packed_sequences(*options.data->source))) {
+  if (options.packed_sequences != 0) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
-    trained = &*masked;
+  } else if (options.data != nullptr) {
+    GRAFT_TRY_ASSIGN(masked, model_for(*options.data->source, model));
   }
+  const Model* trained = masked ? &*masked : &model;
   if (options.teacher == nullptr) return trained;
   GRAFT_TRY_ASSIGN(taught, with_teacher(*trained, options.teacher->model));
   const double weight = options.own_distill_weight != 0 ? options.distill_weight : 0.5;
@@ -422,9 +424,11 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
 
 graft_status graft_trainer_store(graft_trainer* trainer) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&] {
-    return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
-                         trainer->model->allow_non_finite);
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
+                            trainer->model->allow_non_finite));
+    keep_pooling(trainer->fields, trainer->model->model);
+    return ok_status();
   });
 }
 
@@ -434,8 +438,10 @@ graft_status graft_trainer_store_ema(graft_trainer* trainer) {
     if (trainer->trainer->options().optimizer.ema == 0) {
       return invalid("The trainer keeps no running mean of its parameters: the option ema is 0.");
     }
-    return copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
-                         trainer->model->allow_non_finite, true);
+    GRAFT_TRY(copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
+                            trainer->model->allow_non_finite, true));
+    keep_pooling(trainer->fields, trainer->model->model);
+    return ok_status();
   });
 }
 
