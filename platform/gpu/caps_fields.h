@@ -14,6 +14,7 @@ void each_limit(F f, C&... caps) {
   GRAFT_MEMBER(max_allocation);
   GRAFT_MEMBER(storage_buffer_alignment);
   GRAFT_MEMBER(max_storage_buffers_per_stage);
+  GRAFT_MEMBER(max_texel_buffer_elements);
   GRAFT_MEMBER(max_push_constants);
   GRAFT_MEMBER(max_workgroup_invocations);
   GRAFT_MEMBER(max_workgroup_size);

@@ -63,13 +63,21 @@ struct BufferRange {
   std::uint64_t size = 0;
 };
 
-/// Describes a pipeline. Its entry point is "main", its bindings are storage buffers 0..bindings-1 of set 0.
+/// A storage buffer's bytes once more, as an array of texels of 1, 2 or 4 words (VkBufferView, R32_UINT and so on).
+struct TexelView {
+  std::uint32_t binding = 0;  ///< of the storage buffer
+  std::uint32_t words = 1;    ///< of a texel
+};
+
+/// Describes a pipeline. Its entry point is "main", its bindings are storage buffers 0..bindings-1 of set 0, followed by
+/// those of `texels`.
 struct KernelDesc {
   std::string_view name;  ///< shown by profilers and in errors
   std::span<const std::uint32_t> spirv;
   std::span<const std::uint32_t> specialization;  ///< constant_id 0, 1, 2, ... as raw 32-bit words
   std::uint32_t bindings = 0;
   std::uint32_t push_bytes = 0;
+  std::span<const TexelView> texels = {};
   std::uint32_t subgroup_size = 0;  ///< required, with full subgroups; 0: any
   bool in_parts = false;            ///< dispatches need not begin at workgroup 0; some drivers take longer for such
 };

@@ -53,6 +53,7 @@ namespace graft::vulkan {
   X(CmdResetQueryPool)               \
   X(CmdWriteTimestamp)               \
   X(CreateBuffer)                    \
+  X(CreateBufferView)                \
   X(CreateCommandPool)               \
   X(CreateComputePipelines)          \
   X(CreateDescriptorPool)            \
@@ -64,6 +65,7 @@ namespace graft::vulkan {
   X(CreateSemaphore)                 \
   X(CreateShaderModule)              \
   X(DestroyBuffer)                   \
+  X(DestroyBufferView)               \
   X(DestroyCommandPool)              \
   X(DestroyDescriptorPool)           \
   X(DestroyDescriptorSetLayout)      \

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "platform/base/checked.h"
 #include "platform/vulkan/objects.h"
 
 namespace graft::vulkan {
@@ -13,6 +14,7 @@ constexpr std::uint32_t kBindingsPerSet = 4;  // a guess at the mean; a pool tha
 VulkanCommandList::~VulkanCommandList() {
   if (!owner_.submissions.quiesce()) return;
   const Context& context = owner_.context;
+  for (VkBufferView view : views_) context.fn.DestroyBufferView(context.device, view, nullptr);
   for (VkDescriptorPool pool : descriptor_pools_) context.fn.DestroyDescriptorPool(context.device, pool, nullptr);
   if (queries_ != VK_NULL_HANDLE) context.fn.DestroyQueryPool(context.device, queries_, nullptr);
   if (pool_ != VK_NULL_HANDLE) context.fn.DestroyCommandPool(context.device, pool_, nullptr);
@@ -54,17 +56,19 @@ Status VulkanCommandList::add_descriptor_pool(std::uint32_t bindings) {
   Context& context = owner_.context;
   // Long recordings take few, large pools.
   const std::uint32_t sets = kSetsPerPool << std::min<std::size_t>(descriptor_pools_.size(), 5);
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(sets * kBindingsPerSet, bindings)};
+  const std::uint32_t descriptors = std::max(sets * kBindingsPerSet, bindings);
+  const std::array sizes = {VkDescriptorPoolSize{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, descriptors},
+                            VkDescriptorPoolSize{VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, descriptors}};
   VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   info.maxSets = sets;
-  info.poolSizeCount = 1;
-  info.pPoolSizes = &size;
+  info.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
+  info.pPoolSizes = sizes.data();
   VkDescriptorPool pool = VK_NULL_HANDLE;
   const VkResult result = GRAFT_VK_DEVICE_CALL(context, CreateDescriptorPool, &info, nullptr, &pool);
   if (result != VK_SUCCESS) return context.failed(result, "vkCreateDescriptorPool", cat("Recording \"", name_, "\""));
   descriptor_pools_.push_back(pool);
   sets_left_ = sets;
-  descriptors_left_ = size.descriptorCount;
+  descriptors_left_ = descriptors;
   return ok_status();
 }
 
@@ -81,6 +85,24 @@ Result<VkDescriptorSet> VulkanCommandList::allocate_set(VkDescriptorSetLayout la
   --sets_left_;
   descriptors_left_ -= bindings;
   return set;
+}
+
+Result<VkBufferView> VulkanCommandList::view(const gpu::BufferRange& range, std::uint32_t words) {
+  Context& context = owner_.context;
+  const VulkanBuffer& buffer = buffer_of(range);
+  const std::uint64_t rest = buffer.whole_size() - range.offset;
+  if (rest < 4ull * words) words = 1;  // a kernel that is given less than a vector reads it as numbers
+  const std::uint64_t texel = 4ull * words;
+  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+  info.buffer = buffer.handle();
+  info.format = words == 1 ? VK_FORMAT_R32_UINT : words == 2 ? VK_FORMAT_R32G32_UINT : VK_FORMAT_R32G32B32A32_UINT;
+  info.offset = range.offset;
+  info.range = std::min(align_up(range.size, texel), rest / texel * texel);
+  VkBufferView view = VK_NULL_HANDLE;
+  const VkResult result = GRAFT_VK_DEVICE_CALL(context, CreateBufferView, &info, nullptr, &view);
+  if (result != VK_SUCCESS) return context.failed(result, "vkCreateBufferView", cat("Recording \"", name_, "\""));
+  views_.push_back(view);
+  return view;
 }
 
 Status VulkanCommandList::end() {

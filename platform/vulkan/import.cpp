@@ -121,9 +121,7 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::import(Owner& owner, const Ex
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.pNext = &external;
   info.size = memory.bytes;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  VkResult result = GRAFT_VK_DEVICE_CALL(context, CreateBuffer, &info, nullptr, &buffer->handle_);
-  if (result != VK_SUCCESS) return context.failed(result, "vkCreateBuffer", doing());
+  GRAFT_TRY(buffer->create_handle(info, doing()));
   VkMemoryRequirements needs{};
   context.fn.GetBufferMemoryRequirements(context.device, buffer->handle_, &needs);
   GRAFT_TRY_ASSIGN(const Importable found, importable(context, memory, fd.get()));
@@ -148,7 +146,7 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::import(Owner& owner, const Ex
                              : &by_fd;
   allocate.allocationSize = found.bytes;
   allocate.memoryTypeIndex = static_cast<std::uint32_t>(std::countr_zero(types));
-  result = GRAFT_VK_DEVICE_CALL(context, AllocateMemory, &allocate, nullptr, &buffer->imported_);
+  VkResult result = GRAFT_VK_DEVICE_CALL(context, AllocateMemory, &allocate, nullptr, &buffer->imported_);
   if (result != VK_SUCCESS) return context.failed(result, "vkAllocateMemory", doing());
   fd.given();
   result = GRAFT_VK_DEVICE_CALL(context, BindBufferMemory, buffer->handle_, buffer->imported_, 0);

@@ -62,30 +62,32 @@ LayoutCache::~LayoutCache() {
   for (const auto& [key, layout] : sets_) context_.fn.DestroyDescriptorSetLayout(context_.device, layout, nullptr);
 }
 
-Result<VkDescriptorSetLayout> LayoutCache::set_layout(std::uint32_t bindings) {
+Result<VkDescriptorSetLayout> LayoutCache::set_layout(Bindings bindings) {
   if (const auto found = sets_.find(bindings); found != sets_.end()) return found->second;
-  std::vector<VkDescriptorSetLayoutBinding> slots(bindings);
-  for (std::uint32_t i = 0; i < bindings; ++i) {
+  std::vector<VkDescriptorSetLayoutBinding> slots(std::size_t{bindings.buffers} + bindings.texels);
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
     slots[i].binding = i;
-    slots[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    slots[i].descriptorType =
+        i < bindings.buffers ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
     slots[i].descriptorCount = 1;
     slots[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
   }
   VkDescriptorSetLayoutCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-  info.bindingCount = bindings;
+  info.bindingCount = static_cast<std::uint32_t>(slots.size());
   info.pBindings = slots.data();
   VkDescriptorSetLayout layout = VK_NULL_HANDLE;
   const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreateDescriptorSetLayout, &info, nullptr, &layout);
   if (result != VK_SUCCESS) {
-    return context_.failed(result, "vkCreateDescriptorSetLayout", cat("Creating a layout of ", bindings, " bindings"));
+    return context_.failed(result, "vkCreateDescriptorSetLayout",
+                           cat("Creating a layout of ", slots.size(), " bindings"));
   }
   sets_.emplace(bindings, layout);
   return layout;
 }
 
-Result<LayoutCache::Layout> LayoutCache::get(std::uint32_t bindings, std::uint32_t push_bytes) {
+Result<LayoutCache::Layout> LayoutCache::get(Bindings bindings, std::uint32_t push_bytes) {
   Layout layout;
-  if (bindings > 0) {
+  if (bindings.buffers > 0) {
     GRAFT_TRY_ASSIGN(layout.set, set_layout(bindings));
   }
   const std::pair key{bindings, push_bytes};
@@ -95,14 +97,14 @@ Result<LayoutCache::Layout> LayoutCache::get(std::uint32_t bindings, std::uint32
   }
   VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
-  info.setLayoutCount = bindings > 0 ? 1 : 0;
+  info.setLayoutCount = bindings.buffers > 0 ? 1 : 0;
   info.pSetLayouts = &layout.set;
   info.pushConstantRangeCount = push_bytes > 0 ? 1 : 0;
   info.pPushConstantRanges = &push;
   const VkResult result = GRAFT_VK_DEVICE_CALL(context_, CreatePipelineLayout, &info, nullptr, &layout.pipeline);
   if (result != VK_SUCCESS) {
     return context_.failed(result, "vkCreatePipelineLayout",
-                           cat("Creating a layout of ", bindings, " bindings and ", push_bytes, " push bytes"));
+                           cat("Creating a layout of ", bindings.buffers, " bindings and ", push_bytes, " push bytes"));
   }
   pipelines_.emplace(key, layout.pipeline);
   return layout;
@@ -123,7 +125,8 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
   for (std::size_t i = 0; i < count; ++i) {
     const gpu::KernelDesc& desc = descs[i];
     GRAFT_TRY(gpu::check_kernel(desc, context.caps()));
-    GRAFT_TRY_ASSIGN(const auto layout, layouts.get(desc.bindings, desc.push_bytes));
+    GRAFT_TRY_ASSIGN(const auto layout,
+                     layouts.get({desc.bindings, static_cast<std::uint32_t>(desc.texels.size())}, desc.push_bytes));
     GRAFT_TRY_ASSIGN(VkShaderModule module, modules.get(desc));
     kernels.push_back(std::make_unique<VulkanKernel>(owner, desc, layout));
     for (std::uint32_t id = 0; id < desc.specialization.size(); ++id) entries[i].push_back({id, id * 4, 4});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platform/gpu/checks.h"
+#include "platform/gpu/quirks.h"
 #include "platform/vulkan/memory.h"
 #include "platform/vulkan/submissions.h"
 
@@ -34,19 +35,26 @@ class VulkanBuffer final : public gpu::Buffer {
   std::string_view name() const override { return name_; }
   std::span<std::byte> mapped() override;
   VkBuffer handle() const { return handle_; }
+  /// Of the VkBuffer: at least size().
+  std::uint64_t whole_size() const { return whole_size_; }
   /// Whose queues it goes to and comes from: those of other APIs and devices, or this device's own.
   bool is_foreign() const { return imported_ != VK_NULL_HANDLE; }
 
  private:
+  /// By `info`, whose size and next structure are the caller's.
+  Status create_handle(VkBufferCreateInfo info, const std::string& doing);
   VulkanBuffer(Owner& owner, std::uint64_t bytes, std::string_view name) : owner_(owner), size_(bytes), name_(name) {}
 
   Owner& owner_;
   std::uint64_t size_;
   std::string name_;
   VkBuffer handle_ = VK_NULL_HANDLE;
+  std::uint64_t whole_size_ = 0;
   Allocation allocation_;
   VkDeviceMemory imported_ = VK_NULL_HANDLE;  ///< in place of the allocation
 };
+
+inline VulkanBuffer& buffer_of(const gpu::BufferRange& range) { return static_cast<VulkanBuffer&>(*range.buffer); }
 
 /// Descriptor set and pipeline layouts, shared by all kernels with the same bindings and push block.
 class LayoutCache {
@@ -60,14 +68,20 @@ class LayoutCache {
   LayoutCache(const LayoutCache&) = delete;
   LayoutCache& operator=(const LayoutCache&) = delete;
 
-  Result<Layout> get(std::uint32_t bindings, std::uint32_t push_bytes);
+  /// Of storage buffers, followed by `texels` buffers of texels.
+  struct Bindings {
+    std::uint32_t buffers = 0;
+    std::uint32_t texels = 0;
+    auto operator<=>(const Bindings&) const = default;
+  };
+  Result<Layout> get(Bindings bindings, std::uint32_t push_bytes);
 
  private:
-  Result<VkDescriptorSetLayout> set_layout(std::uint32_t bindings);
+  Result<VkDescriptorSetLayout> set_layout(Bindings bindings);
 
   Context& context_;
-  std::map<std::uint32_t, VkDescriptorSetLayout> sets_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, VkPipelineLayout> pipelines_;
+  std::map<Bindings, VkDescriptorSetLayout> sets_;
+  std::map<std::pair<Bindings, std::uint32_t>, VkPipelineLayout> pipelines_;
 };
 
 class VulkanKernel final : public gpu::Kernel {
@@ -76,6 +90,7 @@ class VulkanKernel final : public gpu::Kernel {
       : owner_(owner),
         name_(desc.name),
         bindings_(desc.bindings),
+        texels_(desc.texels.begin(), desc.texels.end()),
         push_bytes_(desc.push_bytes),
         in_parts_(desc.in_parts),
         layout_(layout) {}
@@ -92,11 +107,13 @@ class VulkanKernel final : public gpu::Kernel {
   gpu::KernelShape shape() const { return {name_, bindings_, push_bytes_, in_parts_}; }
   const LayoutCache::Layout& layout() const { return layout_; }
   VkPipeline pipeline() const { return pipeline_; }
+  std::span<const gpu::TexelView> texels() const { return texels_; }
 
  private:
   Owner& owner_;
   std::string name_;
   std::uint32_t bindings_;
+  std::vector<gpu::TexelView> texels_;
   std::uint32_t push_bytes_;
   bool in_parts_;
   LayoutCache::Layout layout_;
@@ -113,6 +130,8 @@ class VulkanCommandList final : public gpu::CommandList {
   Status begin(std::uint32_t timestamps);
   /// A descriptor set that lives as long as the list.
   Result<VkDescriptorSet> allocate_set(VkDescriptorSetLayout layout, std::uint32_t bindings);
+  /// Of whole texels of so many words; lives as long as the list.
+  Result<VkBufferView> view(const gpu::BufferRange& range, std::uint32_t words);
   Status end();
   Status read_timestamps(std::span<std::uint64_t> ticks);
 
@@ -134,6 +153,7 @@ class VulkanCommandList final : public gpu::CommandList {
   VkQueryPool queries_ = VK_NULL_HANDLE;
   std::uint32_t timestamps_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
+  std::vector<VkBufferView> views_;
   std::uint32_t sets_left_ = 0;
   std::uint32_t descriptors_left_ = 0;
 };

@@ -65,10 +65,9 @@ class VulkanRecorder final : public gpu::Recorder {
   int open_labels_ = 0;
   VkPipeline bound_ = VK_NULL_HANDLE;
   std::vector<VkDescriptorBufferInfo> infos_;
+  std::vector<VkBufferView> views_;
   std::vector<VkWriteDescriptorSet> writes_;
 };
-
-VulkanBuffer& buffer_of(const gpu::BufferRange& range) { return static_cast<VulkanBuffer&>(*range.buffer); }
 
 void VulkanRecorder::memory_barrier(VkPipelineStageFlags to_stages, VkAccessFlags to_access) {
   if (!error_.ok()) return;
@@ -119,18 +118,28 @@ Status VulkanRecorder::try_dispatch(VulkanKernel& kernel, std::span<const gpu::B
 }
 
 Status VulkanRecorder::bind_buffers(const VulkanKernel& kernel, std::span<const gpu::BufferRange> bindings) {
-  const auto count = static_cast<std::uint32_t>(bindings.size());
+  const std::span<const gpu::TexelView> texels = kernel.texels();
+  const auto count = static_cast<std::uint32_t>(bindings.size() + texels.size());
   GRAFT_TRY_ASSIGN(VkDescriptorSet set, list_->allocate_set(kernel.layout().set, count));
-  infos_.resize(count);
+  infos_.resize(bindings.size());
+  views_.resize(texels.size());
   writes_.resize(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    infos_[i] = {buffer_of(bindings[i]).handle(), bindings[i].offset, bindings[i].size};
     writes_[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
     writes_[i].dstSet = set;
     writes_[i].dstBinding = i;
     writes_[i].descriptorCount = 1;
-    writes_[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    writes_[i].pBufferInfo = &infos_[i];
+    if (i < bindings.size()) {
+      infos_[i] = {buffer_of(bindings[i]).handle(), bindings[i].offset, bindings[i].size};
+      writes_[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+      writes_[i].pBufferInfo = &infos_[i];
+    } else {
+      const gpu::TexelView& texel = texels[i - bindings.size()];
+      VkBufferView& view = views_[i - bindings.size()];
+      GRAFT_TRY_ASSIGN(view, list_->view(bindings[texel.binding], texel.words));
+      writes_[i].descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+      writes_[i].pTexelBufferView = &view;
+    }
   }
   context_.fn.UpdateDescriptorSets(context_.device, count, writes_.data(), 0, nullptr);
   context_.fn.CmdBindDescriptorSets(list_->commands(), VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout().pipeline, 0, 1,

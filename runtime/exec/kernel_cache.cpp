@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <list>
 
+#include "platform/gpu/quirks.h"
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/share_kernel.h"
 #include "runtime/exec/specialize.h"
+#include "runtime/exec/texel_kernel.h"
 #include "runtime/exec/wide_kernel.h"
 
 namespace graft {
@@ -16,6 +18,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
   std::vector<const PlanKernel*> missing_kernels;
   std::map<std::pair<shaders::KernelId, BindingStorage>, std::vector<std::uint32_t>> low_precision;
   std::map<std::tuple<shaders::KernelId, BindingStorage, std::vector<Share>>, std::vector<std::uint32_t>> shared;
+  std::list<TexelKernel> texel_kernels;
   std::list<std::vector<std::uint32_t>> changed;  // none moves while descriptions point at it
   for (const PlanKernel& kernel : kernels) {      // no two are equal
     if (kernels_.contains(key_of(kernel, in_parts))) continue;
@@ -47,8 +50,14 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       spirv = changed.emplace_back(specialize(spirv, specialization));
       specialization = {};
     }
+    std::span<const gpu::TexelView> texels;
+    if (gpu::reads_texels(device_.caps()) && info.features == 0) {
+      const TexelKernel& read = texel_kernels.emplace_back(read_texels(spirv, kernel.bindings));
+      spirv = read.words;
+      texels = read.views;
+    }
     if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
-    missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes});
+    missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes, texels});
     missing.back().in_parts = in_parts;
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;
     missing_kernels.push_back(&kernel);

@@ -26,6 +26,7 @@ enum Op : std::uint16_t {
   kTypeFloat = 22,
   kTypeVector = 23,
   kTypeMatrix = 24,
+  kTypeImage = 25,
   kTypeRuntimeArray = 29,
   kTypeStruct = 30,
   kTypePointer = 32,
@@ -51,6 +52,7 @@ enum Op : std::uint16_t {
   kCompositeConstruct = 80,
   kCompositeExtract = 81,
   kCopyObject = 83,
+  kImageFetch = 95,
   kConvertUToF = 112,
   kUConvert = 113,
   kFConvert = 115,
@@ -77,7 +79,8 @@ enum Op : std::uint16_t {
   kReturnValue = 254,
 };
 
-inline constexpr Word kPushConstant = 9;  // storage classes
+inline constexpr Word kUniformConstant = 0;  // storage classes
+inline constexpr Word kPushConstant = 9;
 inline constexpr Word kStorageBuffer = 12;
 inline constexpr Word kDecorationBlock = 2;
 inline constexpr Word kDecorationColMajor = 5;
@@ -87,7 +90,9 @@ inline constexpr Word kDecorationAliased = 20;
 inline constexpr Word kDecorationNonWritable = 24;
 inline constexpr Word kDecorationNonReadable = 25;
 inline constexpr Word kDecorationBinding = 33;
+inline constexpr Word kDecorationDescriptorSet = 34;
 inline constexpr Word kDecorationOffset = 35;
+inline constexpr Word kCapabilitySampledBuffer = 46;
 inline constexpr Word kCapabilityStorageBuffer16 = 4433;
 inline constexpr Word kPackHalf2x16 = 58;  // of GLSL.std.450
 inline constexpr Word kUnpackHalf2x16 = 62;
@@ -142,6 +147,11 @@ class Types {
   Id vector(Id component, Word n) { return n == 1 ? component : get({kTypeVector, component, n}, {component, n}); }
   Id pointer(Word storage_class, Id to) { return get({kTypePointer, storage_class, to}, {storage_class, to}); }
   Id storage_pointer(Id to) { return pointer(kStorageBuffer, to); }
+  /// A buffer of texels of up to four u32, read through a variable of kUniformConstant.
+  Id texel_buffer() {
+    constexpr Word kBuffer = 5, kSampled = 1, kNoFormat = 0;
+    return get({kTypeImage, u32()}, {u32(), kBuffer, 0, 0, 0, kSampled, kNoFormat});
+  }
   Id function(Id result, Id parameter) { return get({kTypeFunction, result, parameter}, {result, parameter}); }
   /// A constant of u32; the same in all n components of a vector.
   Id constant(Word value, Word n = 1);

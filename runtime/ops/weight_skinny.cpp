@@ -84,7 +84,9 @@ Result<bool> emit_weight_skinny(Emitter& e, const WeightGemm& g, std::uint64_t f
   }
   const bool single = along > 1 && !dot8 && has_few_registers(e.caps());
   const std::uint32_t pairs = !single && g.columns % (2 * kRun) == 0 ? 1 : 0;
-  e.dispatch(kernels[variant.kernel], {threads, rows, along, span, static_cast<std::uint32_t>(g.dtype), pairs},
+  const bool fours = pairs != 0 && (g.dtype == DType::q8_0 || g.dtype == DType::q4_0) && push.last_word % 4 == 3;
+  e.dispatch(kernels[variant.kernel],
+             {threads, rows, along, span, static_cast<std::uint32_t>(g.dtype), pairs, fours ? 1u : 0u},
              {a, g.w, g.bias.value_or(g.a), g.out}, push, e.spread(push.groups));
   return true;
 }

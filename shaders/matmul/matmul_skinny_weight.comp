@@ -24,6 +24,7 @@ layout(constant_id = 1) const uint kRows = 1;   // of A
 layout(constant_id = 2) const uint kAlong = 64;  // a divisor of kThreads
 layout(constant_id = 3) const uint kSpan = 1;
 layout(constant_id = 5) const bool kPairs = false;  // a row has an even number of runs
+layout(constant_id = 6) const bool kFours = false;  // shuffle: W ends with a whole vector of four words; q8_0 or q4_0
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "shaders/common/index.glsl"
 #include "shaders/matmul/matmul_skinny_weight_push.h"
@@ -37,6 +38,9 @@ layout(std430, binding = 0) readonly buffer A { vec4 a[]; };
 layout(std430, binding = 1) readonly buffer W { vec4 w[]; };
 #else
 layout(std430, binding = 1) readonly buffer W { uint w[]; };
+#ifdef SHUFFLE
+layout(std430, binding = 1) readonly buffer WVectors { uvec4 w4[]; };
+#endif
 #endif
 layout(std430, binding = 2) readonly buffer Bias { float bias[]; };  // any buffer without bias
 layout(std430, binding = 3) writeonly buffer Out { float c[]; };
@@ -68,7 +72,27 @@ uint codes[8];
 vec4 numbers[8];
 float scale;
 
-// The first or second run of a pair of runs, which begins at a whole word.
+#ifdef SHUFFLE
+// The words of a pair of runs. It begins at any word, and what a load costs hardly depends on its width: whole vectors
+// are loaded, and their words moved up to three places down.
+uint pair_words[20];
+
+void load_pair(uint first) {
+  const uint vectors = kFormat == kQ8_0 ? 5 : 3;
+  const uint at = first / 4;
+  const uint last = p.last_word / 4;
+  [[unroll]] for (uint v = 0; v < vectors; ++v) {
+    const uvec4 four = w4[min(at + v, last)];
+    [[unroll]] for (uint i = 0; i < 4; ++i) pair_words[4 * v + i] = four[i];
+  }
+  const bool by_one = (first & 1) != 0;
+  const bool by_two = (first & 2) != 0;
+  [[unroll]] for (uint i = 0; i < 4 * vectors - 1; ++i) pair_words[i] = by_one ? pair_words[i + 1] : pair_words[i];
+  [[unroll]] for (uint i = 0; i < 4 * vectors - 3; ++i) pair_words[i] = by_two ? pair_words[i + 2] : pair_words[i];
+}
+#endif
+
+// The first or second run of a pair of runs, which begins at a whole word; of a pair the first before the second.
 void unpack(uint pair, bool second) {
   if (kFormat != kQ8_0 && kFormat != kQ4_0) {
     const uint e = (pair * 2 + (second ? 1 : 0)) * 32;
@@ -78,11 +102,18 @@ void unpack(uint pair, bool second) {
   }
   const bool bytes = kFormat == kQ8_0;
   const uint words = bytes ? 8 : 4;
-  const uint first = pair * (bytes ? 17 : 9) + (second ? words : 0);
-  uint word = w[first];
+  const uint first = pair * (bytes ? 17 : 9);
+  const uint offset = second ? words : 0;
+#ifdef SHUFFLE
+  if (kFours && !second) load_pair(first);
+#define PAIR_WORD(i) (kFours ? pair_words[i] : w[first + (i)])
+#else
+#define PAIR_WORD(i) w[first + (i)]
+#endif
+  uint word = PAIR_WORD(offset);
   scale = unpackHalf2x16(second ? word >> 16 : word).x;
   [[unroll]] for (uint i = 0; i < words; ++i) {
-    const uint next = w[first + i + 1];
+    const uint next = PAIR_WORD(offset + i + 1);
     const uint four = second ? next : (word >> 16) | (next << 16);
     word = next;
     if (bytes) {

@@ -9,14 +9,21 @@ layout(local_size_x = 128) in;
 #include "shaders/common/step_state.h"
 #include "shaders/loss_scale/update_control.h"
 
-layout(std430, set = 0, binding = 0) buffer Param { float param[]; };
-layout(std430, set = 0, binding = 0) buffer ParamVectors { vec4 param4[]; };
+// What is read is as it was before: devices read what nobody writes by other means than what is written.
+layout(std430, set = 0, binding = 0) writeonly buffer Param { float param[]; };
+layout(std430, set = 0, binding = 0) writeonly buffer ParamVectors { vec4 param4[]; };
+layout(std430, set = 0, binding = 0) readonly buffer ParamBefore { float param_before[]; };
+layout(std430, set = 0, binding = 0) readonly buffer ParamVectorsBefore { vec4 param4_before[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Grad { float grad[]; };
 layout(std430, set = 0, binding = 1) readonly buffer GradVectors { vec4 grad4[]; };
-layout(std430, set = 0, binding = 2) buffer First { float first[]; };
-layout(std430, set = 0, binding = 2) buffer FirstVectors { vec4 first4[]; };
-layout(std430, set = 0, binding = 3) buffer Second { float second[]; };
-layout(std430, set = 0, binding = 3) buffer SecondVectors { vec4 second4[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer First { float first[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer FirstVectors { vec4 first4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer FirstBefore { float first_before[]; };
+layout(std430, set = 0, binding = 2) readonly buffer FirstVectorsBefore { vec4 first4_before[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Second { float second[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer SecondVectors { vec4 second4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer SecondBefore { float second_before[]; };
+layout(std430, set = 0, binding = 3) readonly buffer SecondVectorsBefore { vec4 second4_before[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Factor { float factor[]; };
 layout(std430, set = 0, binding = 5) readonly buffer State { StepState state; };
 
@@ -45,9 +52,9 @@ void step_of(inout vec4 x, vec4 g, inout vec4 m, inout vec4 v) {
 
 void vector(uint i) {
   if (UPDATE_SKIPPED) return;
-  vec4 x = param4[BASE4(0) + i];
-  vec4 m = first4[BASE4(2) + i];
-  vec4 v = second4[BASE4(3) + i];
+  vec4 x = param4_before[BASE4(0) + i];
+  vec4 m = first4_before[BASE4(2) + i];
+  vec4 v = second4_before[BASE4(3) + i];
   step_of(x, grad4[BASE4(1) + i], m, v);
   first4[BASE4(2) + i] = m;
   second4[BASE4(3) + i] = v;
@@ -56,9 +63,9 @@ void vector(uint i) {
 
 void single(uint i) {
   if (UPDATE_SKIPPED) return;
-  vec4 x = vec4(param[BASE(0) + i]);
-  vec4 m = vec4(first[BASE(2) + i]);
-  vec4 v = vec4(second[BASE(3) + i]);
+  vec4 x = vec4(param_before[BASE(0) + i]);
+  vec4 m = vec4(first_before[BASE(2) + i]);
+  vec4 v = vec4(second_before[BASE(3) + i]);
   step_of(x, vec4(grad[BASE(1) + i]), m, v);
   first[BASE(2) + i] = m.x;
   second[BASE(3) + i] = v.x;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "platform/gpu/quirks.h"
 #include "platform/gpu/with_target.h"
 #include "runtime/exec/run_once.h"
 #include "runtime/exec/wide_kernel.h"
@@ -59,6 +60,14 @@ void expect_same_bits(void (*build)(test::Network&)) {
     ASSERT_TRUE(c.ok()) << c.status().message();
     EXPECT_EQ(a->outputs, c->outputs);
     EXPECT_EQ(a->residents, c->residents);
+  }
+  if (gpu::reads_texels(device->caps())) {
+    gpu::WithTarget by_buffers(*device);
+    by_buffers.edit().caps.max_texel_buffer_elements = 0;
+    const auto d = run_once(by_buffers, net.graph, feeds, state, shared);
+    ASSERT_TRUE(d.ok()) << d.status().message();
+    EXPECT_EQ(a->outputs, d->outputs);
+    EXPECT_EQ(a->residents, d->residents);
   }
   std::size_t moved = 0;
   for (const auto& [name, bytes] : a->residents) {

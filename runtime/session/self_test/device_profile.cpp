@@ -11,7 +11,7 @@ namespace graft {
 namespace {
 
 constexpr std::uint64_t kMaxFileBytes = 4u << 20;
-constexpr std::string_view kTitle = "graft device profile 1";
+constexpr std::string_view kTitle = "graft device profile 2";
 constexpr std::string_view kChecksum = "checksum ";
 
 // A hash of everything that a verdict depends on: other kernels, other verdicts.
