@@ -6,6 +6,7 @@
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_group_source.h"
+#include "runtime/session/text_label_source.h"
 #include "runtime/session/text_model.h"
 #include "runtime/session/text_record_source.h"
 #include "runtime/text/tokenizer.h"
@@ -211,6 +212,20 @@ Status show_groups(const TextGroupSource& source, std::uint64_t count, const tex
   return {};
 }
 
+std::int64_t usual_length(const Model& model) {
+  return std::min<std::int64_t>(kDefaultLength, context_of(model).value_or(kDefaultLength));
+}
+
+/// The option on-long; and whether the model takes texts of that length.
+Status take_length(const data::Spec& spec, const Model& model, std::int64_t length, OnLong& on_long) {
+  if (const std::string given = option_of(spec, "on-long"); !given.empty()) {
+    GRAFT_TRY_ASSIGN(on_long, parse_on_long(given));
+  }
+  const auto most = context_of(model);
+  if (!most || length <= *most) return {};
+  return invalid("Texts of ", length, " tokens were asked for; the model was made for ", *most, ".");
+}
+
 Result<TextSet> open_groups(const data::Spec& spec, const Model& model, TextEncoder encoder, const TextOptions& options,
                             const std::optional<text::Tokenizer>& words, os::FileSystem& files) {
   if (spec.kind != "jsonl") return invalid("Texts for info_nce are records of a jsonl: data set.");
@@ -222,20 +237,41 @@ Result<TextSet> open_groups(const data::Spec& spec, const Model& model, TextEnco
   GRAFT_TRY_ASSIGN(RecordFile file, RecordFile::open(spec.arguments[0], {.files = &files}));
   GRAFT_TRY(take_part(spec, file));
   GRAFT_TRY_ASSIGN(TextInputs inputs, text_inputs_of(model.graph));
-  GroupSamples samples{.length = options.length == 0 ? kDefaultLength : options.length,
+  GroupSamples samples{.length = options.length == 0 ? usual_length(model) : options.length,
                        .pooling = options.pooling.value_or(pooling_of(model.metadata).value_or(Pooling::mean)),
                        .on_long = options.on_long};
-  if (const std::string on_long = option_of(spec, "on-long"); !on_long.empty()) {
-    GRAFT_TRY_ASSIGN(samples.on_long, parse_on_long(on_long));
-  }
-  if (const auto most = context_of(model); most && samples.length > *most) {
-    return invalid("Texts of ", samples.length, " tokens were asked for; the model was made for ", *most, ".");
-  }
+  GRAFT_TRY(take_length(spec, model, samples.length, samples.on_long));
   GRAFT_TRY_ASSIGN(auto source,
                    TextGroupSource::create(std::move(file), std::move(encoder), std::move(inputs), samples));
   TextSet set;
   set.summary = source->summary();
   if (words) GRAFT_TRY(show_groups(*source, options.show, *words, set));
+  set.source = std::move(source);
+  return set;
+}
+
+/// Of a model that gives a text's classes.
+Result<TextSet> open_labelled(const data::Spec& spec, const Model& model, std::int64_t classes, TextEncoder encoder,
+                              const TextOptions& options, os::FileSystem& files) {
+  for (const char* name : {"pack", "chat", "learn"}) {
+    if (!option_of(spec, name).empty()) {
+      return invalid("Option ", name, " has no place here: a sample is a text and its class, which the model gives.");
+    }
+  }
+  if (options.show > 0) return invalid("Samples of a text and its class are not shown: nothing in them is to be said.");
+  GRAFT_TRY_ASSIGN(RecordFile file, RecordFile::open(spec.arguments[0], {.files = &files}));
+  GRAFT_TRY(take_part(spec, file));
+  GRAFT_TRY_ASSIGN(TextInputs inputs, text_inputs_of(model.graph));
+  LabelSamples samples{.length = options.length == 0 ? usual_length(model) : options.length,
+                       .on_long = options.on_long,
+                       .classes = classes,
+                       .names = classes_of(model)};
+  if (samples.names.size() != static_cast<std::size_t>(classes)) samples.names.clear();
+  GRAFT_TRY(take_length(spec, model, samples.length, samples.on_long));
+  GRAFT_TRY_ASSIGN(auto source,
+                   TextLabelSource::create(std::move(file), std::move(encoder), std::move(inputs), samples));
+  TextSet set;
+  set.summary = source->summary();
   set.source = std::move(source);
   return set;
 }
@@ -257,6 +293,9 @@ Result<TextSet> open_text(const data::Spec& spec, const Model& model, const Text
     return open_groups(spec, model, std::move(encoder), options, words, files);
   }
   const bool pairs = options.preference != Preference::none;
+  if (const std::int64_t classes = classes_of_text(model.graph); !pairs && spec.kind == "jsonl" && classes > 0) {
+    return open_labelled(spec, model, classes, std::move(encoder), options, files);
+  }
   auto set = pairs                 ? open_pairs(spec, std::move(encoder), options, files)
              : spec.kind == "text" ? open_plain(spec, encoder, windows, files)
                                    : open_records(spec, model, std::move(encoder), windows, options, files);

@@ -8,7 +8,8 @@
 //
 // For losses of preferences (TextOptions::preference) an object is {"prompt", "chosen", "rejected"}, or {"prompt",
 // "completion", "label"}, of texts or lists of messages. For vectors of texts it is {"query" or "anchor", "positive",
-// "negative" or "negatives"}, of texts.
+// "negative" or "negatives"}, of texts. For a model that gives a text's classes it is {"text", "label"}, a label being
+// a class's number or name.
 //
 // Options: tokenizer=FILE (default: the model's own), chat=NAME (a chat format; default: the model's, else alpaca),
 // pack=yes|no|mixed (yes, the default: several texts to a sample, none of which sees another; mixed: all one after

@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import decoders
 import encoders
+import files
 import letter_text
 import parity
 from decoder_parity import like, write_folder
@@ -57,6 +58,7 @@ CASES = {
                         {}),
 }
 LENGTHS = (11, 6, 1)
+GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked")  # others have what GGUF cannot say, or the same as these
 
 
 def inputs_of(config, folder):
@@ -123,6 +125,56 @@ def check_export(report, case, path, folder, config, stored):
     assert {key: written.get(key) for key in config} == config, written
 
 
+def read_gguf(path):
+    keys, tensors = files.load_gguf(path)
+    numbers = {name: np.frombuffer(raw, np.float32).reshape(dims[::-1]) for name, (_, dims, raw) in tensors.items()}
+    return {key: value for key, (_, value) in keys.items()}, numbers
+
+
+def encoder_names(config):
+    """Of an encoder without a head in GGUF files: what stands for a module's name in a folder."""
+    q, k, v, o, o_norm, up, down, down_norm = encoders.layer_names(config)
+    layer = {q: "attn_q", k: "attn_k", v: "attn_v", o: "attn_output", o_norm: "attn_output_norm", up: "ffn_up",
+             down: "ffn_down", down_norm: "layer_output_norm"}
+    out = {"word_embeddings": "token_embd", "position_embeddings": "position_embd", "token_type_embeddings": "token_types",
+           "LayerNorm": "token_embd_norm"}
+    out = {f"embeddings.{name}": gguf for name, gguf in out.items()}
+    for i in range(encoders.sizes(config)[2]):
+        out.update({f"{encoders.layers_name(config)}{i}.{name}": f"blk.{i}.{gguf}" for name, gguf in layer.items()})
+    return out
+
+
+def check_gguf(report, case, path, folder, config, weights, given, expected, real):
+    """As a GGUF file and back: the same hidden states; tensors under llama.cpp's names, positions from the first token's."""
+    graft("export", path, "-o", f"{folder}/a.gguf")
+    keys, tensors = read_gguf(f"{folder}/a.gguf")
+    assert keys["general.architecture"] == "bert" and keys["bert.attention.causal"] is False, keys
+    prefix = "" if "embeddings.word_embeddings.weight" in weights else encoders.PREFIX[config["model_type"]]
+    first = config["pad_token_id"] + 1 if encoders.is_shifted(config) else 0
+    wanted = {}
+    for module, name in encoder_names(config).items():
+        for ending in (".weight", ".bias"):
+            if prefix + module + ending in weights:
+                wanted[name + ending] = weights[prefix + module + ending].numpy()
+    wanted["position_embd.weight"] = wanted["position_embd.weight"][first:]
+    assert keys["bert.context_length"] == len(wanted["position_embd.weight"])
+    assert sorted(wanted) == sorted(tensors), sorted(set(wanted) ^ set(tensors))
+    report.check(case, "tensors that a GGUF file changes",
+                 sum(not np.array_equal(tensors[name], numbers) for name, numbers in wanted.items()), 0)
+    graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/b.graft")
+    graft("run", f"{folder}/b.graft", *given, "--out", f"{folder}/gguf")
+    actual = np.load(f"{folder}/gguf/last_hidden_state.npy")[real]
+    report.check(case, "hidden states of the GGUF file", error(actual, expected[real]), FORWARD_TOLERANCE)
+    graft("export", f"{folder}/b.graft", "-o", f"{folder}/again.gguf")
+    with open(f"{folder}/a.gguf", "rb") as one, open(f"{folder}/again.gguf", "rb") as other:
+        assert one.read() == other.read(), "a GGUF file that is read and written is the same"
+    graft("export", f"{folder}/b.graft", "-o", f"{folder}/folder")
+    graft("convert", f"{folder}/folder", "-o", f"{folder}/c.graft")
+    graft("run", f"{folder}/c.graft", *given, "--out", f"{folder}/hf")
+    again = np.load(f"{folder}/hf/last_hidden_state.npy")[real]
+    report.check(case, "hidden states of its folder", error(again, expected[real]), FORWARD_TOLERANCE)
+
+
 def check(report, case, config, flags):
     weights = encoders.random_weights(config, seed=3, **flags)
     torch.manual_seed(4)
@@ -150,6 +202,9 @@ def check(report, case, config, flags):
         for tensor in weights.values():
             tensor.requires_grad_(False)
         check_export(report, case, path, folder, config, stored)
+        if case in GGUF:
+            hidden = expected["last_hidden_state"].detach().numpy()
+            check_gguf(report, case, path, folder, config, weights, given, hidden, real)
 
 
 # Beyond and below what groups are padded to.
@@ -178,9 +233,48 @@ def check_embeddings(report, case, config, flags):
             assert (got[0] == got[3]).all(), "what stands beside a text changes nothing"
 
 
+def write_modules(folder, modes, normalize):
+    """As sentence-transformers writes them."""
+    kinds = ["Transformer", "Pooling", "Normalize"][:3 if normalize else 2]
+    with open(f"{folder}/modules.json", "w") as out:
+        json.dump([{"idx": i, "name": str(i), "path": "" if i == 0 else f"{i}_{kind}",
+                    "type": f"sentence_transformers.models.{kind}"} for i, kind in enumerate(kinds)], out)
+    os.makedirs(f"{folder}/1_Pooling")
+    with open(f"{folder}/1_Pooling/config.json", "w") as out:
+        json.dump({"word_embedding_dimension": 24, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": False,
+                   "pooling_mode_max_tokens": False, **{f"pooling_mode_{mode}": True for mode in modes}}, out)
+
+
+def check_sentence_transformers(report):
+    """Their folder decides how vectors are meant, there and back."""
+    config, flags = CASES["bert"]
+    weights = encoders.random_weights(config, seed=7, **flags)
+    for modes, normalize, pooling in ((["cls_token"], True, "cls"), (["mean_tokens"], False, "mean"),
+                                      (["cls_token", "max_tokens"], True, None)):
+        with tempfile.TemporaryDirectory() as folder:
+            write_folder(f"{folder}/model", config, weights)
+            write_modules(f"{folder}/model", modes, normalize)
+            told = graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+            assert ("none of mean, cls and last alone" in told) == (pooling is None), told
+            metadata = json.loads(graft("info", f"{folder}/a.graft", "--json"))["metadata"]
+            known = metadata.get("text.pooling"), metadata.get("text.normalize")
+            assert known == ((pooling, "yes" if normalize else "no") if pooling else (None, None)), known
+            if pooling is None:
+                continue
+            graft("export", f"{folder}/a.graft", "-o", f"{folder}/back")
+            graft("convert", f"{folder}/back", "-o", f"{folder}/b.graft")
+            again = json.loads(graft("info", f"{folder}/b.graft", "--json"))["metadata"]
+            assert known == (again["text.pooling"], again["text.normalize"]), again
+            graft("export", f"{folder}/a.graft", "-o", f"{folder}/a.gguf")
+            assert read_gguf(f"{folder}/a.gguf")[0]["bert.pooling_type"] == {"mean": 1, "cls": 2}[pooling]
+    report.check("sentence_transformers", "poolings, there and back", 0, 0)
+
+
 def main():
     parity.GRAFT = os.path.abspath(sys.argv[1])
     report = Report()
+    if len(sys.argv) == 2:
+        check_sentence_transformers(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])
         if case in ("bert", "roberta_masked", "distilbert_classes"):

@@ -3,10 +3,13 @@
 
 #include <fstream>
 #include <iterator>
+#include <span>
 
+#include "runtime/session/text_inputs.h"
 #include "tests/support/paths.h"
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/language_model/convert_decoder.h"
 
 namespace graft::convert::convert_encoder_test {
 namespace {
@@ -73,6 +76,54 @@ TEST(EncoderConfig, LiesAreToldApart) {
   ASSERT_TRUE(odd.ok());
   EXPECT_EQ(odd->spec.encoder->classes, 2);
   EXPECT_TRUE(odd->spec.encoder->class_names.empty());
+}
+
+std::string seed_of_gguf() {
+  std::ifstream file(test::source_dir() + "/tests/fuzz/corpus/gguf/bert", std::ios::binary);
+  EXPECT_TRUE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Result<ConvertedDecoder> convert(const std::string& file) {
+  return convert_gguf(std::as_bytes(std::span(file)), "bert.gguf");
+}
+
+TEST(EncoderGguf, EveryTruncationAndManyFlippedBitsAreReadOrRefused) {
+  const std::string file = seed_of_gguf();
+  const auto whole = convert(file);
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  EXPECT_EQ(whole->model.graph.outputs()[0].name, "last_hidden_state");
+  EXPECT_EQ(pooling_of(whole->model.metadata), Pooling::cls);
+  EXPECT_TRUE(whole->model.tokenizer.has_value()) << whole->report.text();
+  for (std::size_t size = 0; size < file.size(); size += 7) {
+    const auto cut = convert(file.substr(0, size));
+    EXPECT_TRUE(cut.ok() || cut.status().message().ends_with('.')) << cut.status().message();
+  }
+  EXPECT_FALSE(convert(file.substr(0, file.size() - 64)).ok());
+  constexpr std::size_t kStep = 11;  // no multiple of a byte
+  for (std::size_t bit = 0; bit < file.size() * 8; bit += kStep) {
+    std::string bad = file;
+    bad[bit / 8] ^= static_cast<char>(1u << bit % 8);
+    const auto read = convert(bad);
+    EXPECT_TRUE(read.ok() || read.status().message().ends_with('.')) << read.status().message();
+  }
+}
+
+TEST(EncoderGguf, LiesAreToldApart) {
+  const std::string file = seed_of_gguf();
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& part) {
+    std::string bad = file;
+    const std::size_t at = bad.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    bad.replace(at, from.size(), to);
+    const auto read = convert(bad);
+    ASSERT_FALSE(read.ok()) << part;
+    EXPECT_NE(read.status().message().find(part), std::string::npos) << read.status().message();
+  };
+  refused("position_embd", "position_ombd", "learned positions are supported");
+  refused("token_embd_norm.bias", "token_embd_nerm.bias", "\"token_embd_norm.bias\" is missing");
+  refused("blk.0.attn_output_norm.weight", "blk.0.attn_output_narm.weight", "attn_output_norm");
+  refused("bert.block_count", "bert.block_kount", "no metadata \"bert.block_count\"");
 }
 
 TEST(EncoderNames, HaveTheEncodersModuleOrNot) {

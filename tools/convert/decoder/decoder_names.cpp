@@ -194,6 +194,16 @@ const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .final_norm = "output_norm",
                                 .head = "output"};
 
+const TensorNames kGgufEncoderNames = [] {
+  TensorNames names = kGgufNames;
+  names.after_attention_norm = "attn_output_norm";
+  names.after_ffn_norm = "layer_output_norm";
+  names.token_types = "token_types";
+  names.embedding_norm = "token_embd_norm";
+  names.head = "";
+  return names;
+}();
+
 namespace {
 
 using Member = std::string_view TensorNames::*;

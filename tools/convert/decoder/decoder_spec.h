@@ -80,6 +80,7 @@ extern const TensorNames kBertAloneNames;
 extern const TensorNames kDistilBertAloneNames;
 extern const TensorNames kElectraAloneNames;
 extern const TensorNames kGgufNames;
+extern const TensorNames kGgufEncoderNames;  // which have no heads
 
 /// A tensor's name in another table: "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight". The end of the name
 /// (from ".weight", ".bias" or ".lora_" on) stays. Empty where `from` has no such name.

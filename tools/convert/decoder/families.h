@@ -21,6 +21,7 @@ struct Family {
   const TensorNames* alone = nullptr;  ///< of an encoder: names in folders without a head
 
   bool encodes() const { return alone != nullptr; }
+  const TensorNames& gguf_names() const { return encodes() ? kGgufEncoderNames : kGgufNames; }
 };
 
 std::span<const Family> families();

@@ -28,6 +28,7 @@ class GgufReader {
   Result<GgufModel> read_model();
   Status read_sizes();
   Status read_family();
+  Status read_encoder();
   Status read_windows();
   Status read_own();
   Status read_rope();
@@ -143,6 +144,7 @@ Status GgufReader::read_rope() {
 
 Status GgufReader::read_family() {
   spec_.family = arch_;
+  if (family_of_architecture(arch_)->encodes()) return read_encoder();
   spec_.tied = !has("output.weight");
   spec_.qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   spec_.attention_output_bias = has("blk.0.attn_output.bias");
@@ -167,6 +169,35 @@ Status GgufReader::read_family() {
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
   GRAFT_TRY(read_windows());
   return read_own();
+}
+
+/// The file holds no head, says nothing of the activation, and its positions begin with the first row.
+Status GgufReader::read_encoder() {
+  EncoderSpec& encoder = spec_.encoder.emplace();
+  const SourceTensor* const positions = model_.tensors.find("position_embd.weight");
+  if (positions == nullptr || positions->dims.size() != 2) {
+    return unsupported("There is no matrix \"position_embd.weight\": learned positions are supported.");
+  }
+  spec_.context = positions->dims[0];
+  const SourceTensor* const types = model_.tensors.find("token_types.weight");
+  if (types != nullptr && types->dims.size() == 2) encoder.token_types = types->dims[0];
+  if (types == nullptr) spec_.family = "distilbert";  // whose files bear the other's name
+  if (file_.has(key("attention.causal"))) {
+    GRAFT_TRY_ASSIGN(const bool causal, file_.flag(key("attention.causal")));
+    if (causal)
+      return unsupported("Metadata \"", key("attention.causal"), "\" is true; an encoder sees texts both ways.");
+  }
+  if (has("blk.0.attn_qkv.weight") || has("blk.0.ffn_gate.weight")) {
+    return unsupported("It has queries, keys and values in one matrix, or a gate, which no BERT has.");
+  }
+  spec_.layer_norm = spec_.learned_positions = true;
+  spec_.qkv_bias = spec_.attention_output_bias = spec_.ffn_bias = true;
+  spec_.gated = false;
+  spec_.tied = true;
+  spec_.activation = Activation::gelu;
+  GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_epsilon", 1e-12));
+  model_.own_names = find_family(spec_.family)->alone;
+  return {};
 }
 
 Status GgufReader::read_windows() {
@@ -238,7 +269,6 @@ Status GgufReader::read_architecture() {
   if (family_of_architecture(arch_) == nullptr) {
     return unsupported("The architecture \"", shown(arch_), "\" is not supported; ", family_names(), " are.");
   }
-  if (family_of_architecture(arch_)->encodes()) return unsupported("GGUF files of encoders are not read yet.");
   return {};
 }
 

@@ -68,7 +68,9 @@ std::vector<RopeFactors> gguf_rope_factors(const DecoderSpec& spec) {
 Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   const std::string_view architecture = gguf_architecture(spec.family);
   if (architecture.empty()) return unsupported("GGUF files of the family \"", spec.family, "\" cannot be written.");
-  if (spec.encoder) return unsupported("Encoders are not written as GGUF files yet.");
+  if (spec.encoder && spec.encoder->embedding_width != 0) {
+    return unsupported("GGUF cannot say that embeddings are narrower than layers.");
+  }
   out.add("general.architecture", architecture);
   Keys keys(architecture, out);
   constexpr std::int64_t kUnknownContext = 2048;  // the key must be there
@@ -82,6 +84,10 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   keys.size("attention.value_length", spec.head_dim);
   keys.real(spec.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", spec.epsilon);
   keys.size("vocab_size", spec.vocabulary);
+  if (spec.encoder) {
+    out.add(cat(architecture, ".attention.causal"), false);
+    out.add("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(spec.encoder->token_types));
+  }
   if (spec.learned_positions) return {};
   write_rope(spec, keys);
   const auto window =

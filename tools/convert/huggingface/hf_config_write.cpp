@@ -153,6 +153,30 @@ void add_own(const DecoderSpec& spec, OrderedJson& out) {
   for (const auto& [key, cap] : caps) out[key] = cap != 0 ? OrderedJson(plain(cap)) : OrderedJson(nullptr);
 }
 
+/// A BERT's or a DistilBERT's, which GGUF files are read as.
+void add_encoder(const DecoderSpec& spec, OrderedJson& out) {
+  if (spec.family == "distilbert") {
+    out["dim"] = spec.hidden;
+    out["hidden_dim"] = spec.ffn;
+    out["n_layers"] = spec.layers.size();
+    out["n_heads"] = spec.heads;
+    out["vocab_size"] = spec.vocabulary;
+    out["max_position_embeddings"] = spec.context;
+    out["activation"] = activation_name(spec.activation);
+    return;
+  }
+  out["hidden_size"] = spec.hidden;
+  out["intermediate_size"] = spec.ffn;
+  out["num_hidden_layers"] = spec.layers.size();
+  out["num_attention_heads"] = spec.heads;
+  out["vocab_size"] = spec.vocabulary;
+  out["max_position_embeddings"] = spec.context;
+  out["type_vocab_size"] = spec.encoder->token_types;
+  out["hidden_act"] = activation_name(spec.activation);
+  out["layer_norm_eps"] = plain(spec.epsilon);
+  out["position_embedding_type"] = "absolute";
+}
+
 Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["hidden_size"] = spec.hidden;
   out["intermediate_size"] = spec.ffn;
@@ -185,7 +209,9 @@ Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
     return unsupported("A config.json of the family \"", spec.family, "\" cannot be written.");
   }
   OrderedJson out = {{"architectures", {family->class_name}}, {"model_type", family->model_type}};
-  if (spec.family == "gpt2") {
+  if (spec.encoder) {
+    add_encoder(spec, out);
+  } else if (spec.family == "gpt2") {
     add_gpt2(spec, out);
   } else if (spec.family == "falcon") {
     GRAFT_TRY(add_falcon(spec, out));

@@ -7,6 +7,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/session/data_hints.h"
+#include "runtime/session/text_inputs.h"
 #include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_graph.h"
 #include "tools/convert/decoder/families.h"
@@ -15,6 +16,7 @@
 #include "tools/convert/huggingface/safetensors.h"
 #include "tools/convert/language_model/decoder_source.h"
 #include "tools/convert/language_model/decoder_text.h"
+#include "tools/convert/language_model/sentence_modules.h"
 
 namespace graft::convert {
 namespace {
@@ -114,7 +116,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   set_metadata(out.model, kMetaTrainability, report.text());
   if (spec.encoder && !spec.encoder->class_names.empty()) keep_classes(&spec.encoder->class_names, out.model);
   remember_layout(spec, out.model);
-  if (source.names == source.own_names) set_metadata(out.model, kMetaSourceNames, source.odd_names);
+  if (source.names == source.own_names || spec.encoder) set_metadata(out.model, kMetaSourceNames, source.odd_names);
   out.files = std::move(source.tensors.files);
   return out;
 }
@@ -200,24 +202,36 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   if (source.spec.encoder) choose_names(*find_family(source.spec.family), source);
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_folder_text(files, folder, read.json, spec, out, report);
+    add_sentence_modules(files, folder, out, report);
     remember_config(read.text, out);
   });
 }
+
+namespace {
+
+/// How vectors of texts are pooled, where the file says so in a way that graft has.
+void add_gguf_pooling(const GgufFile& file, Model& model) {
+  const auto architecture = file.text("general.architecture");
+  if (!architecture.ok()) return;
+  const auto type = file.integer(cat(*architecture, ".pooling_type"));
+  if (!type.ok() || *type < 1 || *type > 3) return;
+  remember_pooling(*type == 1 ? Pooling::mean : *type == 2 ? Pooling::cls : Pooling::last, false, model.metadata);
+}
+
+}  // namespace
 
 Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name,
                                       const WeightOptions& options) {
   GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(bytes).with_context(name));
   GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(name));
-  Source source = {name,
-                   "gguf",
-                   std::move(model.spec),
-                   &kGgufNames,
-                   model.own_names,
-                   std::move(model.tensors),
-                   std::move(model.skipped),
-                   {}};
+  const TensorNames& names = find_family(model.spec.family)->gguf_names();
+  Source source = {
+      name, "gguf", std::move(model.spec), &names, model.own_names, std::move(model.tensors), std::move(model.skipped),
+      {}};
+  if (source.spec.encoder) source.odd_names += kNamesAlone;
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
     add_gguf_text(file, spec, out, report);
+    if (spec.encoder) add_gguf_pooling(file, out);
     remember_gguf(file, out);
   });
 }

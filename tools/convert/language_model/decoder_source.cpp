@@ -126,9 +126,8 @@ Result<std::string> without_tables(const GgufFile& file, const Model& model) {
 SourceTensors gguf_tensors(const Model& model, const DecoderLayout& layout) {
   SourceTensors out;
   for (const Value& value : model.graph.values()) {
-    if (is_source_weight(value, layout)) {
-      out.by_name.emplace(layout.gguf_name(value.name), export_tensor(value, {}).source);
-    }
+    std::string name = is_source_weight(value, layout) ? layout.gguf_name(value.name) : std::string();
+    if (!name.empty()) out.by_name.emplace(std::move(name), export_tensor(value, {}).source);
   }
   return out;
 }
@@ -193,10 +192,10 @@ const TensorNames& DecoderLayout::names() const {
 }
 
 std::string DecoderLayout::gguf_name(std::string_view name) const {
-  std::string out = renamed(name, names(), kGgufNames);
   const Family* const found = find_family(family);
-  if (out.empty() && found != nullptr && found->encodes()) out = renamed(name, *found->alone, kGgufNames);
-  return out;
+  if (found == nullptr || !found->encodes()) return renamed(name, names(), kGgufNames);
+  const std::string out = renamed(name, names(), kGgufEncoderNames);
+  return out.empty() ? renamed(name, *found->alone, kGgufEncoderNames) : out;
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {

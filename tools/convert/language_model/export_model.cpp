@@ -14,6 +14,7 @@
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/convert/language_model/decoder_source.h"
+#include "tools/convert/language_model/sentence_modules.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"
 
 namespace graft::convert {
@@ -238,9 +239,19 @@ void add_storage_keys(const std::vector<ExportTensor>& tensors, const DecoderSou
   if (blocks) out.add("general.quantization_version", std::uint32_t{2});
 }
 
+/// llama.cpp's numbers of what is pooled.
+void add_pooling(std::string_view architecture, const Model& model, GgufWriter& out) {
+  constexpr std::pair<std::string_view, std::uint32_t> kPoolings[] = {{"mean", 1}, {"cls", 2}, {"last", 3}};
+  const auto found = model.metadata.find(kMetaPooling);
+  for (const auto& [name, number] : kPoolings) {
+    if (found != model.metadata.end() && found->second == name) out.add(cat(architecture, ".pooling_type"), number);
+  }
+}
+
 Status add_new_keys(const DecoderSource& source, const Model& model, const std::vector<ExportTensor>& tensors,
                     GgufWriter& out, ExportReport& report) {
   GRAFT_TRY(write_gguf_decoder(source.spec, out));
+  if (source.spec.encoder) add_pooling(gguf_architecture(source.spec.family), model, out);
   out.add("general.type", "model");
   if (const auto name = model.metadata.find(kMetaSourceFile); name != model.metadata.end()) {
     out.add("general.name", std::string_view(name->second));
@@ -311,14 +322,35 @@ void note_errors(ExportReport& report) {
   report.notes.push_back(cat("Blocks differ from the numbers by ", text.data(), " (", worst->name, ")."));
 }
 
+/// Of encoders; and rows in front of the first token's position.
+void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& tensors, ExportReport& report) {
+  const auto is_head = [&](const ExportTensor& tensor) { return source.layout.gguf_name(tensor.name).empty(); };
+  const auto heads = std::ranges::count_if(tensors, is_head);
+  std::erase_if(tensors, is_head);
+  if (heads != 0) {
+    report.notes.push_back(
+        cat("GGUF holds the encoder alone: ", heads, " tensors of its head and pooler are left out."));
+  }
+  const auto first = static_cast<std::size_t>(source.spec.encoder->first_position);
+  for (ExportTensor& tensor : tensors) {
+    if (first == 0 || source.layout.gguf_name(tensor.name) != "position_embd.weight") continue;
+    const std::size_t row = tensor.source.bytes.size() / static_cast<std::size_t>(tensor.source.dims[0]);
+    tensor.source.bytes = tensor.source.bytes.subspan(first * row);
+    tensor.source.dims[0] -= static_cast<std::int64_t>(first);
+  }
+}
+
 Result<std::vector<ExportTensor>> gguf_tensors(const DecoderSource& source, const Model& model,
                                                const ExportOptions& options, ExportReport& report) {
   std::vector<ExportTensor> out = weights_of(model, source.layout);
+  if (source.spec.encoder) leave_out_heads(source, out, report);
   Unfit unfit;
   for (ExportTensor& tensor : out) {
     if (!source.gguf) move_layout(tensor, source.layout, true);
     const bool matrix = tensor.source.dims.size() > 1;
-    tensor.dtype = matrix ? chosen(tensor, options, unfit) : DType::f32;
+    const bool added = tensor.name.find("position_embeddings") != std::string::npos ||
+                       tensor.name.find("token_type_embeddings") != std::string::npos;  // as they are, by llama.cpp
+    tensor.dtype = matrix && !added ? chosen(tensor, options, unfit) : DType::f32;
     tensor.name = source.layout.gguf_name(tensor.name);
     GRAFT_TRY(weigh(options, tensor));
   }
@@ -374,6 +406,7 @@ Result<ExportReport> export_folder(os::FileSystem& files, const std::string& fol
   GRAFT_TRY(os::atomic_write_file(files, report.files[0], pretty(config)));
   GRAFT_TRY(write_safetensors(files, report.files[1], tensors, {{"format", "pt"}}));
   GRAFT_TRY(write_tokenizer(files, folder, model, report));
+  GRAFT_TRY(write_sentence_modules(files, folder, model, source->spec.hidden, report.files));
   return report;
 }
 

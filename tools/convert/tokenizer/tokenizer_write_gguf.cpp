@@ -55,11 +55,16 @@ bool score_by_merges(Vocabulary& v) {
 }
 
 void add_ids(const Vocabulary& v, GgufWriter& out) {
-  const std::pair<const char*, text::TokenId> ids[] = {{"tokenizer.ggml.bos_token_id", v.bos},
-                                                       {"tokenizer.ggml.eos_token_id", v.eos},
-                                                       {"tokenizer.ggml.unknown_token_id", v.unknown},
-                                                       {"tokenizer.ggml.padding_token_id", v.pad},
-                                                       {"tokenizer.ggml.mask_token_id", v.mask}};
+  const bool bert = v.algorithm == Algorithm::word_piece;
+  const std::pair<const char*, text::TokenId> ids[] = {
+      {"tokenizer.ggml.bos_token_id", v.bos},
+      {"tokenizer.ggml.eos_token_id", v.eos},
+      {"tokenizer.ggml.cls_token_id", bert ? v.bos : text::kNoToken},
+      // Spelled so by all who read it.
+      {"tokenizer.ggml.seperator_token_id", bert ? v.eos : text::kNoToken},
+      {"tokenizer.ggml.unknown_token_id", v.unknown},
+      {"tokenizer.ggml.padding_token_id", v.pad},
+      {"tokenizer.ggml.mask_token_id", v.mask}};
   for (const auto& [key, id] : ids) {
     if (id != text::kNoToken) out.add(key, static_cast<std::uint32_t>(id));
   }
@@ -69,7 +74,8 @@ void add_ids(const Vocabulary& v, GgufWriter& out) {
 
 Status add_keys(const Vocabulary& v, GgufWriter& out) {
   const bool bytes = v.algorithm == Algorithm::byte_bpe;
-  out.add("tokenizer.ggml.model", bytes ? "gpt2" : v.algorithm == Algorithm::unigram ? "t5" : "llama");
+  const bool bert = v.algorithm == Algorithm::word_piece;
+  out.add("tokenizer.ggml.model", bytes ? "gpt2" : bert ? "bert" : v.algorithm == Algorithm::unigram ? "t5" : "llama");
   if (bytes) {
     const std::string_view pre = gguf_pre_name(v);
     if (pre.empty()) return unsupported("GGUF has no name for its pre-tokenizer.");
@@ -90,7 +96,7 @@ Status add_keys(const Vocabulary& v, GgufWriter& out) {
   out.add("tokenizer.ggml.token_type", std::span<const std::int32_t>(kinds));
   if (bytes) out.add("tokenizer.ggml.merges", merge_lines(v));
   add_ids(v, out);
-  if (bytes) return {};
+  if (bytes || bert) return {};
   out.add("tokenizer.ggml.add_space_prefix", v.space_prefix != SpacePrefix::none);
   if (v.collapse_spaces) out.add("tokenizer.ggml.remove_extra_whitespaces", true);
   if (!v.character_map.empty()) {
@@ -121,10 +127,15 @@ Result<Vocabulary> for_gguf(const Vocabulary& v, std::vector<std::string>& notes
 
 Status add_gguf_tokenizer(const Vocabulary& full, std::size_t rows, GgufWriter& out, std::vector<std::string>& notes) {
   GRAFT_TRY_ASSIGN(const Vocabulary vocabulary, for_gguf(full, notes));
-  if (vocabulary.algorithm == Algorithm::word_piece) {
-    return unsupported("A tokenizer of type word_piece cannot be written.");
-  }
   Vocabulary given = vocabulary;
+  if (given.algorithm == Algorithm::word_piece) {
+    if (!given.lower_case || !given.strip_accents) {
+      return unsupported("GGUF cannot say of a WordPiece tokenizer that it keeps capitals or accents.");
+    }
+    // Of BERT the tokens around a text are those that begin and end one.
+    if (given.bos == text::kNoToken && given.before.size() == 1) given.bos = given.before[0];
+    if (given.eos == text::kNoToken && given.after.size() == 1) given.eos = given.after[0];
+  }
   const bool exact = given.algorithm != Algorithm::char_bpe || score_by_merges(given);
   if (given.tokens.size() < rows) {
     notes.push_back(cat("The embedding has ", rows, " rows and the tokenizer ", given.tokens.size(),

@@ -1,0 +1,21 @@
+// The folder of a model of sentence-transformers: modules.json names what follows the network.
+#pragma once
+
+#include <string>
+
+#include "platform/os/file.h"
+#include "runtime/model/model.h"
+#include "tools/convert/common/report.h"
+
+namespace graft::convert {
+
+/// Remembers the pooling and whether vectors are brought to length 1 (runtime/session/text_inputs.h). Nothing where
+/// there is no modules.json; what it asks for and graft does not have is a note.
+void add_sentence_modules(os::FileSystem& files, const std::string& folder, Model& model, Report& report);
+
+/// The other way round: modules.json and the pooling's configuration, where the model remembers a pooling. `width`: of
+/// a vector. Paths of the files are added to `written`.
+Status write_sentence_modules(os::FileSystem& files, const std::string& folder, const Model& model, std::int64_t width,
+                              std::vector<std::string>& written);
+
+}  // namespace graft::convert
