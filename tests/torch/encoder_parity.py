@@ -270,11 +270,53 @@ def check_sentence_transformers(report):
     report.check("sentence_transformers", "poolings, there and back", 0, 0)
 
 
+WORDS = ["a", "the", "un", "##able", "##b", "able", "b", "c", "cafe", "!", ","]
+SENTENCES = ["The unable cafe!", "a, B able", "Caf\u00e9 the bb", "xyz c"]
+
+
+def check_vocab_txt(report):
+    """BERT's vocab.txt alone means what its tokenizer.json says; so do RoBERTa's two files."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    config, flags = CASES["bert"]
+    config = like(config, vocab_size=len(special) + len(WORDS))
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(f"{folder}/model", config, encoders.random_weights(config, seed=1, **flags))
+        with open(f"{folder}/model/vocab.txt", "w") as out:
+            out.write("".join(word + "\n" for word in special + WORDS))
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        ids = {word: i for i, word in enumerate(special + WORDS)}
+        wanted = [["the", "un", "##able", "cafe", "!"], ["a", ",", "b", "able"], ["cafe", "the", "b", "##b"], ["[UNK]", "c"]]
+        for sentence, words in zip(SENTENCES, wanted):
+            got = graft("tokenize", f"{folder}/a.graft", "--ids", sentence).split()
+            assert [int(i.strip(",[]")) for i in got] == [ids[word] for word in ["[CLS]"] + words + ["[SEP]"]], (sentence, got)
+        with open(f"{folder}/model/tokenizer_config.json", "w") as out:
+            json.dump({"do_lower_case": False}, out)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        got = graft("tokenize", f"{folder}/a.graft", "--ids", "The b").split()
+        assert [int(i.strip(",[]")) for i in got] == [ids[word] for word in ("[CLS]", "[UNK]", "b", "[SEP]")], got
+    config, flags = CASES["roberta"]
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "\u0120", "ab", "\u0120ab", "<mask>"]
+        ids = {word: i for i, word in enumerate(words)}
+        config = like(config, vocab_size=len(words))
+        write_folder(f"{folder}/model", config, encoders.random_weights(config, seed=1, **flags))
+        with open(f"{folder}/model/vocab.json", "w") as out:
+            json.dump(ids, out)
+        with open(f"{folder}/model/merges.txt", "w") as out:
+            out.write("#version: 0.2\na b\n\u0120 ab\n")
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        got = graft("tokenize", f"{folder}/a.graft", "--ids", "ab abb").split()
+        expected = [ids[word] for word in ("<s>", "ab", "\u0120ab", "b", "</s>")]
+        assert [int(i.strip(",[]")) for i in got] == expected, got
+    report.check("vocab.txt", "tokens as the files mean them", 0, 0)
+
+
 def main():
     parity.GRAFT = os.path.abspath(sys.argv[1])
     report = Report()
     if len(sys.argv) == 2:
         check_sentence_transformers(report)
+        check_vocab_txt(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])
         if case in ("bert", "roberta_masked", "distilbert_classes"):

@@ -99,10 +99,16 @@ std::string template_of(os::FileSystem& files, const std::string& folder, const 
 
 Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const DecoderSpec& spec) {
   const bool has_json = os::exists(files, folder + "/tokenizer.json") || os::exists(files, folder + "/tokenizer.model");
+  if (const std::string path = folder + "/vocab.txt"; !has_json && spec.encoder && os::exists(files, path)) {
+    GRAFT_TRY_ASSIGN(const std::string lines, os::read_text_file(files, path, kLargestFile));
+    const Json words = optional_json(files, folder + "/tokenizer_config.json");
+    return load_vocab_txt(lines, flag_member(words, "do_lower_case", true));
+  }
   const bool has_pair = os::exists(files, folder + "/vocab.json") && os::exists(files, folder + "/merges.txt");
   if (has_json || !has_pair) return load_vocabulary(files, folder);
   GRAFT_TRY_ASSIGN(const std::string vocab, os::read_text_file(files, folder + "/vocab.json", kLargestFile));
   GRAFT_TRY_ASSIGN(const std::string merges, os::read_text_file(files, folder + "/merges.txt", kLargestFile));
+  if (spec.encoder) return load_roberta(vocab, merges);
   std::string added;
   if (const std::string path = folder + "/added_tokens.json"; os::exists(files, path)) {
     GRAFT_TRY_ASSIGN(added, os::read_text_file(files, path, kLargestFile));

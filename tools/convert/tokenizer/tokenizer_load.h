@@ -32,6 +32,11 @@ Result<text::Vocabulary> load_tokenizer_json(std::string_view json, JsonForm for
 Result<text::Vocabulary> load_vocab_and_merges(std::string_view vocab_json, std::string_view merges_txt,
                                                std::string_view added_tokens_json, std::vector<text::Split> splits);
 
+/// From the contents of BERT's vocab.txt, a token on each line; `lower_case`: "do_lower_case" of its configuration.
+Result<text::Vocabulary> load_vocab_txt(std::string_view lines, bool lower_case);
+/// From the contents of RoBERTa's vocab.json and merges.txt, which do not say what is put around a text.
+Result<text::Vocabulary> load_roberta(std::string_view vocab_json, std::string_view merges_txt);
+
 /// From the contents of a SentencePiece tokenizer.model: BPE and unigram.
 Result<text::Vocabulary> load_sentencepiece(std::span<const std::byte> model);
 
