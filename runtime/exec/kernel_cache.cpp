@@ -51,7 +51,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       specialization = {};
     }
     std::span<const gpu::TexelView> texels;
-    if (gpu::reads_texels(device_.caps()) && info.features == 0) {
+    if (gpu::reads_texels(device_.caps()) && gains_by_texels(info.name) && info.features == 0) {
       const TexelKernel& read = texel_kernels.emplace_back(read_texels(spirv, kernel.bindings));
       spirv = read.words;
       texels = read.views;

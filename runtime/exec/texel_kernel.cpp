@@ -1,5 +1,7 @@
 #include "runtime/exec/texel_kernel.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -161,6 +163,11 @@ class TexelReader {
 };
 
 }  // namespace
+
+bool gains_by_texels(std::string_view kernel) {
+  static constexpr std::array kWithout = {"transpose_blocks__", "max_pool_grad__", "avg_pool_grad__"};
+  return std::ranges::none_of(kWithout, [&](std::string_view name) { return kernel.starts_with(name); });
+}
 
 TexelKernel read_texels(std::span<const std::uint32_t> spirv, std::uint32_t bindings) {
   TexelKernel kernel = TexelReader(spirv, bindings).run();

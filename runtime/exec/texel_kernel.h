@@ -7,11 +7,16 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "platform/gpu/gpu.h"
 
 namespace graft {
+
+/// Whether a kernel gains by it where others do: not where lanes read a page each, or few of them read at all, which a
+/// loop leaves out.
+bool gains_by_texels(std::string_view kernel);
 
 struct TexelKernel {
   std::vector<std::uint32_t> words;

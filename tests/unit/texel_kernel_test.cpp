@@ -62,6 +62,15 @@ TEST(TexelKernel, LeavesOthersAlone) {
   EXPECT_TRUE(same(newer)) << "would name its textures at the entry point";
 }
 
+TEST(TexelKernel, IsForAllButAFewThatLoseByIt) {
+  const auto gains = [](shaders::KernelId kernel) { return gains_by_texels(shaders::kernel_info(kernel).name); };
+  EXPECT_TRUE(gains(shaders::KernelId::matmul__f32_shuffle));
+  EXPECT_TRUE(gains(shaders::KernelId::max_pool__f32));
+  EXPECT_FALSE(gains(shaders::KernelId::max_pool_grad__f32));
+  EXPECT_FALSE(gains(shaders::KernelId::avg_pool_grad__f32));
+  EXPECT_FALSE(gains(shaders::KernelId::transpose_blocks__w32));
+}
+
 TEST(TexelKernel, IsForLlvmpipeOfOlderMesa) {
   gpu::Caps caps;
   caps.type = gpu::DeviceType::cpu;
