@@ -52,11 +52,14 @@ Status check_storage(const Value& value) {
   const DTypeBlock block = dtype_block(value.dtype);
   if (is_cache(value)) {
     const Shape& shape = value.shape;
-    const bool whole = shape.is_constant() && shape.rank() > 2 && shape[0] == Dim(1) &&
-                       shape.elements(2, shape.rank()) % block.elements == 0;
+    // Several texts' are written at once, and two blocks have words in common.
+    const bool whole = shape.is_constant() && shape.rank() > 2 &&
+                       shape.elements(2, shape.rank()) % block.elements == 0 &&
+                       (shape[0] == Dim(1) || shape.elements(1, shape.rank()) % (2 * block.elements) == 0);
     if (whole) return ok_status();
     return invalid("Its shape is ", shape.text(), "; a cache of type ", dtype_name(value.dtype),
-                   " is [1, tokens, ..] with rows of a multiple of ", block.elements, " elements.");
+                   " is [texts, tokens, ..] with rows of a multiple of ", block.elements,
+                   " elements, and where there are several texts an even number of blocks for each.");
   }
   if (value.kind != ValueKind::constant) {
     return invalid("Its type is ", dtype_name(value.dtype),

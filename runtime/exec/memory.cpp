@@ -261,6 +261,24 @@ std::byte* Memory::target(const Plan& plan, const Refill& refill) {
   return to.buffer->mapped().data() + to.offset;
 }
 
+Status Memory::move(std::span<const Move> moves) {
+  GRAFT_TRY_ASSIGN(const auto recorder, device_.record("move"));
+  for (const Move& move : moves) {
+    GRAFT_TRY_ASSIGN(const Resident* resident, find(move.name, 0, 0));
+    const std::uint64_t room = resident->streamed ? 0 : resident->device_bytes;
+    if (!in_bounds(move.from, move.bytes, room) || !in_bounds(move.to, move.bytes, room) ||
+        (move.from | move.to | move.bytes) % 4 != 0) {
+      return invalid("Bytes ", move.from, " + ", move.bytes, " of the resident value \"", move.name,
+                     "\" were to be put at ", move.to, "; it has ", room,
+                     " bytes on the device and is moved in words of 4.");
+    }
+    if (move.bytes == 0) continue;
+    recorder->copy(range(Space::resident, resident->offset + move.from, move.bytes),
+                   range(Space::resident, resident->offset + move.to, move.bytes));
+  }
+  return submit(*recorder).with_context("While residents were moved");
+}
+
 Status Memory::fill(std::string_view name, std::uint32_t word) {
   GRAFT_TRY_ASSIGN(const Resident* resident, find(name, 0, 0));
   if (resident->streamed) return invalid("The value \"", name, "\" is streamed and cannot be filled.");

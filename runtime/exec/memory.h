@@ -40,6 +40,13 @@ class Memory {
   /// Writes all of a resident. Of a streamed one only the place of its bytes is noted: they must outlive this
   /// object.
   Status provide(std::string_view name, std::span<const std::byte> bytes);
+  /// Bytes of a resident that are put elsewhere in it, as the device keeps them; all are multiples of 4.
+  struct Move {
+    std::string_view name;
+    std::uint64_t from = 0, to = 0, bytes = 0;
+  };
+  /// One submission for all; no two may write to one place, or read where another writes. As write().
+  Status move(std::span<const Move> moves);
   /// Sets every 32-bit word of a resident.
   Status fill(std::string_view name, std::uint32_t word);
 

@@ -10,7 +10,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_threads.glsl"
-#include "shaders/common/step_state.h"
 #include "shaders/attention/attention_push.h"
 #include "shaders/attention/attention.glsl"
 
@@ -22,7 +21,7 @@ layout(binding = 1) readonly buffer K4 { vec4 k4[]; };
 layout(binding = 2) readonly buffer V1 { float v1[]; };
 layout(binding = 2) readonly buffer V4 { vec4 v4[]; };
 #endif
-layout(binding = 4) readonly buffer State { StepState state; };
+layout(binding = 4) readonly buffer State { uint state_words[]; };
 #include "shaders/attention/attention_step_place.glsl"
 layout(binding = 5) writeonly buffer O1 { float o1[]; };
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
@@ -46,7 +45,8 @@ void main() {
   if (group >= p.batch * p.kv_heads * p.row_tiles) return;
   const uint tile = group % p.row_tiles;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = first_query();
+  const Head keys = Head(place_slot(h.batch), h.kv);
+  const int offset = first_query(h.batch);
   const uint rows[2] = {tile * kTile + ty(), tile * kTile + ty() + 16u};
   const int row_sequence[2] = {sequence(h, rows[0] / p.group), sequence(h, rows[1] / p.group)};
 
@@ -69,7 +69,7 @@ void main() {
     for (uint slab = 0u; slab < SLABS; ++slab) {
       barrier();  // the tiles before have been read
       FILL_TILE(left_tile, q, row_base, h, tile * kTile, row_count(), slab)
-      FILL_TILE(right_tile, k, key_base, h, key_tile * kTile, p.keys, slab)
+      FILL_TILE(right_tile, k, key_base, keys, key_tile * kTile, p.keys, slab)
       barrier();
       multiply_tiles(scores[0], scores[1]);
     }
@@ -99,7 +99,7 @@ void main() {
     total *= shrink;
     for (uint slab = 0u; slab < SLABS; ++slab) {
       if (slab != 0u) barrier();  // the values before have been read
-      FILL_TILE(right_tile, v, key_base, h, key_tile * kTile, p.keys, slab)
+      FILL_TILE(right_tile, v, key_base, keys, key_tile * kTile, p.keys, slab)
       barrier();
       vec4 upper = result[2u * slab] * shrink.x;
       vec4 lower = result[2u * slab + 1u] * shrink.y;

@@ -14,11 +14,10 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "shaders/common/clusters.glsl"
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
-#include "shaders/common/step_state.h"
 #include "shaders/attention/attention_push.h"
 
 layout(binding = 0) readonly buffer Q { vec4 q[]; };
-layout(binding = 3) readonly buffer State { StepState state; };
+layout(binding = 3) readonly buffer State { uint state_words[]; };
 #include "shaders/attention/attention_step_place.glsl"
 layout(binding = 4) writeonly buffer O { vec4 o[]; };
 layout(binding = 5) writeonly buffer Lse { float lse[]; };
@@ -34,7 +33,8 @@ void main() {
   const uint kv = group / p.row_tiles % p.kv_heads;
   const uint batch = group / p.row_tiles / p.kv_heads;
   const uint rows = p.queries * p.group;
-  const int offset = first_query();
+  const uint slot = place_slot(batch);
+  const int offset = first_query(batch);
 
   uint statistic[kRows];  // where a row's lse stands; its head begins at that many heads
   int place[kRows];
@@ -63,7 +63,7 @@ void main() {
 
   for (int first = begin; first < end; first += int(kLanes)) {
     const int key = min(first + int(lane), end - 1);
-    const uint base = ((batch * p.keys + uint(key)) * p.kv_heads + kv) * kVectors;
+    const uint base = ((slot * p.keys + uint(key)) * p.kv_heads + kv) * kVectors;
     float weight[kRows];
     [[unroll]] for (uint r = 0; r < kRows; ++r) weight[r] = 0.0;
     [[unroll]] for (uint i = 0; i < kVectors; ++i) {

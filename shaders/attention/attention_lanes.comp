@@ -7,7 +7,7 @@
 #include "shaders/attention/attention_lanes.glsl"
 
 layout(binding = 0) readonly buffer Q4 { vec4 q4[]; };
-layout(binding = 4) readonly buffer State { StepState state; };
+layout(binding = 4) readonly buffer State { uint state_words[]; };
 #include "shaders/attention/attention_step_place.glsl"
 layout(binding = 5) writeonly buffer O4 { vec4 o4[]; };
 layout(binding = 6) writeonly buffer Lse { float lse[]; };
@@ -22,7 +22,8 @@ void main() {
   const uint lane = own_lane();
   const uint first_row = group % p.row_tiles * kRows;
   const Head h = Head(group / p.row_tiles / p.kv_heads, group / p.row_tiles % p.kv_heads);
-  const int offset = first_query();
+  const Head keys = Head(place_slot(h.batch), h.kv);
+  const int offset = first_query(h.batch);
 
   uint held_at[kHeld];
   ivec2 sight[kHeld];
@@ -53,7 +54,7 @@ void main() {
       int own_sequence[4];
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         const uint own = key + 4u * lane + j;
-        own_at[j] = key_base(h, min(own, p.keys - 1u)) / 4u;
+        own_at[j] = key_base(keys, min(own, p.keys - 1u)) / 4u;
         own_sequence[j] = sequence(h, own);
       }
       float weights[4 * kRows];

@@ -23,4 +23,5 @@ PUSH_BEGIN(AttentionPush)
   uint mask_batch;  // steps in the mask from an item, a query head and a query to the next; 0: the same for all
   uint mask_head;
   uint mask_query;
+  uint slots;  // caches that items choose among by places (places.glsl); 0: each has its own
 PUSH_END(AttentionPush)

@@ -1,18 +1,18 @@
-// Rows of x take their places in a cache of q8_0 (blocks: schema/MODEL_FORMAT.md), from the step state's position on; those
-// past its end are dropped. Two blocks are 17 words, and one invocation's: blocks share words.
+// Rows of x take their places in a cache of q8_0 (blocks: schema/MODEL_FORMAT.md), from their place on; those past its
+// end are dropped. Two blocks are 17 words, and one invocation's: blocks share words.
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "shaders/cache/cache_append_blocks_push.h"
-#include "shaders/common/step_state.h"
 #include "shaders/cache/cache_base.h"
 layout(local_size_x = 32) in;
 #include "shaders/common/index.glsl"
 #include "shaders/common/nan.glsl"
 #include "shaders/common/round16.glsl"
 
-layout(binding = 0) readonly buffer State { StepState state; };
+layout(binding = 0) readonly buffer State { uint state_words[]; };
+#include "shaders/cache/places.glsl"
 layout(binding = 1) buffer Cache { uint cache[]; };
 layout(binding = 2) readonly buffer X { vec4 x[]; };
 
@@ -39,17 +39,22 @@ void read_block(uint block) {
 }
 
 void main() {
-  const uint base = p.window == 0u ? 0u : cache_base(max(state.step, state.position), p.window);
-  const uint position = state.position - base;  // beyond all places where it lies before them
+  const uint each = p.tokens * p.row / 2u + 1u;  // invocations of an item
+  const uint item = flat_invocation() / each;
+  if (item >= p.batch) return;
+  const uint begin = place_position(item);
+  const uint base = p.window == 0u ? 0u : cache_base(max(place_furthest(item), begin), p.window);
+  const uint position = begin - base;  // beyond all places where it lies before them
   if (position >= p.capacity) return;
-  const uint first = position * p.row;  // block of the cache
+  const uint first = (place_slot(item) * p.capacity + position) * p.row;  // block of the cache
   const uint count = min(p.tokens, p.capacity - position) * p.row;
-  const uint even = 2u * (first / 2u + flat_invocation());
+  const uint even = 2u * (first / 2u + flat_invocation() % each);
   if (even >= first + count) return;
   const uint at = even / 2u * 17u;
+  const uint from = item * p.tokens * p.row;  // block of x
   uint shared_word = 0u;
   if (even >= first) {
-    read_block(even - first);
+    read_block(from + even - first);
     cache[at] = scale | codes[0] << 16;
     [[unroll]] for (uint i = 1u; i < 8u; ++i) cache[at + i] = codes[i - 1u] >> 16 | codes[i] << 16;
     shared_word = codes[7] >> 16;
@@ -57,7 +62,7 @@ void main() {
     shared_word = cache[at + 8u] & 0xffffu;
   }
   if (even + 1u < first + count) {
-    read_block(even + 1u - first);
+    read_block(from + even + 1u - first);
     shared_word |= scale << 16;
     [[unroll]] for (uint i = 0u; i < 8u; ++i) cache[at + 9u + i] = codes[i];
   } else {

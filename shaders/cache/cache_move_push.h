@@ -6,6 +6,7 @@
 PUSH_BEGIN(CacheMovePush)
   uint stride;  // words of kCacheStride places
   uint links;
-  uint batch;
+  uint batch;   // items that move
+  uint slots;   // 0: as many as items
   uint window;
 PUSH_END(CacheMovePush)

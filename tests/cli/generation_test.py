@@ -61,6 +61,43 @@ class GenerationTest(cli.LanguageTest):
         for bad in ("x=1", "3", "3=", "3=x", "3=nan", "-1=2", "6=1"):
             self.fails("generate", "tiny.graft", *flags, f"--logit-bias={bad}", says=["bias"])
 
+    def test_several_texts_are_what_each_is_alone(self):
+        lines = ["ab", "a", "abb", "a", "ab"]
+        with open(self.path("prompts.txt"), "w") as file:
+            file.write("\n\n".join(lines) + "\n")
+        with open(self.path("prompts.jsonl"), "w") as file:
+            for i, line in enumerate(lines):
+                print(json.dumps({"prompt": line, "id": i} if i % 2 else line), file=file)
+        flags = ["--max-tokens", "9"]
+        alone = [self.generated("--prompt", line, *flags) for line in lines]
+        for name in ("prompts.txt", "prompts.jsonl"):
+            out = self.generated("--prompts", name, "--parallel", "3", *flags)
+            self.assertEqual([text["tokens"] for text in out["texts"]], [one["tokens"] for one in alone])
+            self.assertEqual([text["prompt_tokens"] for text in out["texts"]], [one["prompt_tokens"] for one in alone])
+            self.assertEqual(out["sequences"], 3)
+            self.assertTrue(out["bits_of_one"])
+            self.assertGreater(out["texts"][-1]["cached_prompt_tokens"], 0, "they begin alike")
+        with open(self.path("ids.jsonl"), "w") as file:
+            print("[1, 3, 4]\n" + json.dumps({"prompt": [1, 4]}), file=file)
+        out = self.generated("--prompts", "ids.jsonl", *flags)
+        self.assertEqual(out["texts"][1]["tokens"], self.generated("--tokens", "1,4", *flags)["tokens"])
+        plain = self.graft("generate", "tiny.graft", "--prompt", lines[0], "--prompt", lines[2], *flags, "--echo")
+        self.assertEqual(plain, "".join(lines[i] + alone[i]["text"] + "\n" for i in (0, 2)))
+
+    def test_several_texts_and_errors(self):
+        with open(self.path("bad.jsonl"), "w") as file:
+            file.write('"ab"\n{"text": "b"}\n')
+        self.fails("generate", "tiny.graft", "--prompts", "bad.jsonl", says=["Line 2", "prompt"])
+        open(self.path("empty.txt"), "w").close()
+        self.fails("generate", "tiny.graft", "--prompts", "empty.txt", says=["holds none"])
+        self.fails("generate", "tiny.graft", "--prompt", "a", "--prompt", "b", "--prompt-lookup", "3",
+                   says=["one sequence at a time"])
+        self.fails("generate", "tiny.graft", "--prompt", "a", "--parallel", "200", "--budget", "200KiB",
+                   says=["200 sequences at once are too many", "would fit"])
+        self.refused("generate", "tiny.graft", "--prompt", "a", "--parallel", "0", names="--parallel")
+        self.fails("generate", "tiny.graft", "--prompt", "ab", "--prompt", "a", "--logit-bias", "0=-inf,1=-inf,2=-inf,3=-inf,4=-inf,5=-inf",
+                   says=["Prompt 1 has no text", "forbidden"])
+
 
 if __name__ == "__main__":
     cli.main()

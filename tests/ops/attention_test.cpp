@@ -85,6 +85,23 @@ OpCase of_blocks(OpCase c) {
   return c;
 }
 
+/// Queries of `places`, one row for each item: (slot, furthest, 0, position), among `slots` caches.
+OpCase placed(std::string name, Sizes s, std::int64_t slots, std::vector<double> places, std::int64_t window = 0) {
+  Attrs attrs = {{"causal", kOne}, {"from_step", kOne}};
+  if (window != 0) attrs.set("window", window);
+  OpCase c = attend(std::move(name), s, std::move(attrs));
+  for (const std::size_t i : {1, 2}) c.inputs[i].dims[0] = slots;
+  for (int i = 0; i < 2; ++i) c.inputs.push_back({.missing = true});
+  c.inputs.push_back({.dims = {s.batch, 4}, .dtype = DType::i32, .values = std::move(places)});
+  c.gradient = false;
+  return c;
+}
+
+OpCase forgetting(OpCase c) {
+  c.attrs.set("forgets", kOne);
+  return c;
+}
+
 // Keys that no query sees, or queries that see none.
 std::vector<double> packed(std::int64_t count) {
   std::vector<double> sequences;
@@ -113,9 +130,17 @@ std::vector<OpCase> cases() {
   early.step_state.position = 1;
   OpCase hidden = with_mask(attend("mask that hides all keys of some queries", {1, 34, 3, 2, 1, 8}, {}), {1, 1, 34, 3});
   for (std::size_t i = 0; i < 34 * 3; ++i) hidden.inputs[4].values[i] = i / 3 % 4 == 1 ? -INFINITY : 0;
+  const std::vector<double> three = {3, 0, 0, 40, 0, 0, 0, -1, 1, 0, 0, 0};
   return {
       forgets,
       went_back,
+      placed("places of three among four", {3, 1, 60, 4, 2, 16}, 4, three),
+      of_blocks(placed("places of three among four", {3, 1, 60, 4, 2, 32}, 4, three)),
+      placed("place of a prompt", {1, 40, 60, 4, 2, 16}, 3, {1, 0, 0, 13}),
+      of_blocks(placed("place of a prompt", {1, 40, 60, 4, 2, 32}, 3, {1, 0, 0, 13})),
+      placed("places, odd head", {2, 3, 20, 2, 1, 7}, 3, {2, 0, 0, 15, 0, 0, 0, 4}),
+      forgetting(placed("places in caches that forget", {3, 1, 256, 4, 2, 16}, 4,
+                        {2, 250, 0, 300, 1, 0, 0, 3, 0, 300, 0, 250}, 20)),
       attend("one tile", {2, 7, 7, 2, 2, 8}),
       attend("several tiles", {1, 70, 70, 2, 2, 16}),
       attend("group of two", {2, 37, 37, 4, 2, 12}),
@@ -258,6 +283,16 @@ TEST(AttentionInfer, RefusesWhatDoesNotFit) {
   OpCase values = attend("bad", {1, 4, 4, 2, 1, 8});
   values.inputs[2].dims[1] = 5;
   expect_infer_error(values, "[1, 4, 1, 8] is needed");
+  OpCase places = placed("bad", {2, 1, 8, 2, 1, 8}, 3, {0, 0, 0, 1, 1, 0, 0, 2});
+  expect_infer_error(
+      [&] {
+        OpCase c = places;
+        c.attrs.erase("from_step");
+        return c;
+      }(),
+      "It has places");
+  places.inputs[5].dims[0] = 1;
+  expect_infer_error(places, "[2, 4] is needed");
   OpCase both = with_packed_sequences(attend("bad", {1, 4, 4, 2, 1, 8}, {{"from_step", kOne}}), {0, 0, 0, 0});
   both.op = Op::attention_grad;
   both.inputs = {both.inputs[0],      both.inputs[1], both.inputs[2], both.inputs[0],

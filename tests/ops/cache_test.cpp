@@ -33,6 +33,15 @@ OpCase forgetting(OpCase c, std::int64_t window, std::uint32_t furthest) {
   return c;
 }
 
+/// Rows of places: (slot, furthest, 0, position) of each item.
+OpCase placed(OpCase c, std::vector<double> places) {
+  c.name += "_placed";
+  c.inputs.resize(2);
+  c.inputs.push_back(
+      {.dims = {static_cast<std::int64_t>(places.size() / 4), 4}, .dtype = DType::i32, .values = places});
+  return c;
+}
+
 OpCase append_number(double x) {
   OpCase c = append_blocks({1, 3, 64}, {1, 1, 64}, 1);
   c.name = cat("append_number_", x);
@@ -49,6 +58,13 @@ OpCase positions(Shape shape, bool from_step, std::uint32_t position) {
               .gradient = false,
               .expect_dims = shape.values()};
   c.step_state.position = position;
+  return c;
+}
+
+OpCase placed_positions() {
+  OpCase c = positions({3, 2}, true, 9);
+  c.name += "_placed";
+  c.inputs = {{.dims = {3, 4}, .dtype = DType::i32, .values = {1, 0, 0, 5, 0, 0, 0, -1, 2, 0, 0, 130}}};
   return c;
 }
 
@@ -73,11 +89,19 @@ std::vector<OpCase> cases() {
           forgetting(append({1, 384, 8}, {1, 4, 8}, 900), 5, 0),         // nothing is left
           forgetting(append_blocks({1, 384, 2, 16}, {1, 3, 2, 16}, 271), 5, 250),
           forgetting(append_blocks({1, 512, 3, 32}, {1, 4, 3, 32}, 420), 150, 390),
+          append_blocks({2, 10, 32}, {2, 3, 32}, 3),
+          placed(append({4, 9, 3}, {2, 4, 3}, 0), {3, 0, 0, 2, 1, 0, 0, 7}),
+          placed(append({4, 9, 3}, {3, 1, 3}, 0), {2, 0, 0, 8, 0, 0, 0, -1, 3, 0, 0, 9}),  // two are left out
+          placed(append_blocks({3, 8, 2, 16}, {2, 3, 2, 16}, 0), {2, 0, 0, 1, 0, 0, 0, 6}),
+          placed(append_blocks({3, 8, 5, 32}, {3, 1, 5, 32}, 0), {2, 0, 0, 1, 0, 0, 0, -1, 1, 0, 0, 7}),
+          placed(forgetting(append({3, 384, 3}, {3, 4, 3}, 0), 5, 0), {2, 250, 0, 270, 0, 0, 0, -1, 1, 119, 0, 120}),
+          placed(forgetting(append_blocks({2, 384, 2, 16}, {2, 3, 2, 16}, 0), 5, 0), {1, 250, 0, 271, 0, 0, 0, 3}),
           append_number(0.001),
           append_number(1e6),
           append_number(0),
           positions({5}, false, 9),
-          positions({2, 130}, true, 9)};
+          positions({2, 130}, true, 9),
+          placed_positions()};
 }
 
 GRAFT_OP_CASES(Cache, cases());
@@ -87,11 +111,13 @@ TEST(CacheErrors, ShapesMustAgree) {
   expect_infer_error(append({2, 8, 4}, {1, 2, 4}, 0), "[2, 2, 4] is needed");
   expect_infer_error(append({8, 4}, {2, 4}, 0), "must be [batch, tokens, ..]");
   expect_infer_error(append_blocks({1, 8, 33}, {1, 2, 33}, 0), "rows of a multiple of 32");
-  expect_infer_error(append_blocks({2, 8, 32}, {2, 2, 32}, 0), "a cache of type q8_0 is [1, tokens, ..]");
+  expect_infer_error(append_blocks({2, 7, 32}, {2, 2, 32}, 0), "a cache of type q8_0 is [texts, tokens, ..]");
   expect_infer_error(append_blocks({1, 8, 32}, {1, 2, 64}, 0), "[1, 2, 32] is needed");
   expect_infer_error(forgetting(append({1, 256, 4}, {1, 128, 4}, 0), 5, 0), "cannot forget what is 5 tokens away");
   expect_infer_error(forgetting(append({1, 300, 4}, {1, 1, 4}, 0), 5, 0), "cannot forget");
   expect_infer_error(positions({}, false, 0), "no axis");
+  expect_infer_error(placed(append({4, 8, 4}, {2, 1, 4}, 0), {0, 0, 0, 1}), "[2, 4] is needed");
+  expect_infer_error(placed(append_blocks({2, 7, 32}, {1, 1, 32}, 0), {0, 0, 0, 1}), "an even number of blocks");
 }
 
 }  // namespace

@@ -76,6 +76,33 @@ bool says_so(graft::Model& model) {
          std::ranges::equal((*vectors)[0], (*vectors)[1]);
 }
 
+/// Several texts at once, whose callbacks outlive the calls that name them; true where the model is no language model.
+bool says_several(graft::Model& model) {
+  auto generator = model.generator({.sequences = 2});
+  if (!generator.ok()) return model.tokenizer().status().code() == GRAFT_NOT_FOUND;
+  std::vector<std::vector<std::int32_t>> told(3);
+  const std::vector<std::int32_t> prompt = {1, 2};
+  for (auto& tokens : told) {
+    const auto tell = [&tokens](std::int32_t token, auto) {
+      tokens.push_back(token);
+      return true;
+    };
+    if (!generator->submit(prompt, {.max_tokens = 3, .on_token = tell}).ok()) return false;
+  }
+  if (!generator->drop(2).ok() || generator->drop(2).ok()) return false;
+  std::size_t texts = 0;
+  for (std::size_t left = 1; left != 0;) {
+    auto step = generator->step();
+    if (!step.ok()) return false;
+    left = *step;
+    for (auto one = generator->finished(); one.id != 0; one = generator->finished()) {
+      if (!one.text.ok() || one.text->tokens != told[one.id - 1]) return false;
+      ++texts;
+    }
+  }
+  return texts == 2 && told[0] == told[2];
+}
+
 /// Weights and words by name, of a model and of a trainer.
 bool are_read_and_written(graft::Model& model) {
   const std::string name = model.named_parameters().at(0).name;
@@ -194,6 +221,7 @@ int main(int argc, char** argv) {
   auto model = context->load(argv[1]);
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
+  if (!says_several(*model)) return fail("several texts", graft::Status());
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
   if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
   if (!works_in_a_group(*model)) return fail("a group", graft::Status());

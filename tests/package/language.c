@@ -118,6 +118,39 @@ static int compare(graft_context* context, graft_model* model, const char* first
   return 0;
 }
 
+/* Several texts at once: each run takes one token of every one. */
+static int write_several(graft_context* context, graft_model* model, const char* prompt) {
+  graft_generator_options planned = {0};
+  planned.struct_size = sizeof planned;
+  planned.sequences = 2;
+  graft_generator* generator = NULL;
+  if (graft_generator_create(model, &planned, &generator) != GRAFT_OK) return fail(context, "several");
+  graft_generate_options options = {0};
+  options.struct_size = sizeof options;
+  options.max_tokens = 4;
+  const int32_t tokens[] = {1, 2};
+  uint64_t ids[3] = {0}, id = 0;
+  if (graft_generator_submit(generator, prompt, &options, &ids[0]) != GRAFT_OK) return fail(context, "submit");
+  if (graft_generator_submit(generator, prompt, &options, &ids[1]) != GRAFT_OK) return fail(context, "submit");
+  if (graft_generator_submit_tokens(generator, tokens, 2, &options, &ids[2]) != GRAFT_OK)
+    return fail(context, "submit");
+  if (graft_generator_drop(generator, ids[2]) != GRAFT_OK) return fail(context, "drop");
+  size_t unfinished = 1;
+  while (unfinished != 0) {
+    if (graft_generator_step(generator, &unfinished) != GRAFT_OK) return fail(context, "step");
+    graft_generated text = {0};
+    text.struct_size = sizeof text;
+    while (graft_generator_finished(generator, &id, &text) == GRAFT_OK && id != 0) {
+      printf("text %u: %zu tokens, %u of the prompt were there\n", (unsigned)id, text.token_count,
+             (unsigned)text.cached_tokens);
+      text.struct_size = sizeof text;
+    }
+    if (id != 0) return fail(context, "a text");
+  }
+  graft_generator_destroy(generator);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 4 && argc != 5) return 2;
   graft_context* context = NULL;
@@ -186,6 +219,7 @@ int main(int argc, char** argv) {
   if (graft_generator_resume(generator) != GRAFT_OK) return fail(context, "resume");
   if (graft_generator_swap_adapters(generator, NULL) != GRAFT_OK) printf("%s\n", graft_message(context));
   graft_generator_destroy(generator);
+  if (write_several(context, model, argv[2]) != 0) return 1;
   if (compare(context, model, argv[2], argv[3], tokenizer) != 0) return 1;
   graft_tokenizer_destroy(tokenizer);
   if (name_a_tool(context, argv[1]) != 0) return 1;

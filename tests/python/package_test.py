@@ -276,6 +276,24 @@ class Lifetimes(support.PackageTest):
         with self.assertRaisesRegex(graft.InvalidArgument, "default or pissa"):
             self.language_model().add_adapters(init="svd")
 
+    def test_several_texts_at_once(self):
+        model = self.language_model()
+        prompts = ["ab", [1, 2, 3], "a", "abb", [1]]
+        one = model.generator()
+        expected = []
+        for prompt in prompts:
+            one.generate(prompt, max_tokens=6)
+            expected.append(one.last().tokens)
+        several = model.generator(sequences=2)
+        self.assertEqual([text.tokens for text in several.generate_many(prompts, max_tokens=6)], expected)
+        self.assertEqual(several.generate(prompts[0], max_tokens=6), one.generate(prompts[0], max_tokens=6))
+        with self.assertRaisesRegex(graft.InvalidArgument, "token 99"):
+            several.generate_many([[1], [99]])
+        with self.assertRaisesRegex(ValueError, "sequences"):
+            one.generate_many(prompts)
+        with self.assertRaisesRegex(graft.Unsupported, "one sequence at a time"):
+            model.generator(sequences=2, prompt_lookup=3)
+
     def test_adapters_change_an_unused_model_only(self):
         model = self.language_model()
         generator = model.generator()

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "runtime/lora/adapter.h"
+#include "runtime/session/batch_generator.h"
 #include "runtime/session/c_api/c_handles.h"
-#include "runtime/session/generator.h"
 #include "runtime/session/session.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
@@ -224,6 +224,55 @@ TEST_F(CApiRecovery, SessionsOfAContextGoOnOnOneNewDevice) {
   EXPECT_EQ(h_.context->lost.size(), before + 1) << "it takes the one that was opened meanwhile";
   EXPECT_EQ(graft_session_run(sessions[2]), GRAFT_DEVICE_LOST);
   for (graft_session* session : sessions) graft_session_destroy(session);
+}
+
+TEST(GeneratorRecovery, SeveralTextsGoOn) {
+  Devices devices;
+  const auto device = devices.open();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  const Model model = letter_model({.layers = 1, .window = 5, .tokenizer = false});
+  GeneratorOptions options;
+  options.context = 16;
+  options.prefill = 4;
+  options.sequences = 2;
+  options.reopen = [&](gpu::Device&) { return devices.open(); };
+  auto generator = BatchGenerator::create(**device, model, options);
+  ASSERT_TRUE(generator.ok()) << generator.status().message();
+  const std::vector<text::TokenId> prompts[] = {{3, 1, 4, 1, 5, 9}, {2, 7}};
+  std::vector<std::vector<float>> logits;
+  GenerateOptions how;
+  how.max_tokens = 5;
+  how.on_token = [&](text::TokenId, std::span<const float> of) {
+    logits.emplace_back(of.begin(), of.end());
+    return true;
+  };
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto done = (*generator)->step();
+      ASSERT_TRUE(done.ok()) << done.status().message();
+    }
+  };
+  const auto begin = [&] {
+    logits.clear();
+    while ((*generator)->take()) {
+    }
+    for (const auto& prompt : prompts) ASSERT_TRUE((*generator)->submit(prompt, how).ok());
+    steps(5);  // both prompts, and two tokens of each
+    ASSERT_EQ((*generator)->unfinished(), 2u);
+  };
+  begin();
+  steps(3);
+  ASSERT_EQ((*generator)->unfinished(), 0u);
+  begin();  // now with what the caches hold
+  steps(3);
+  const auto expected = logits;
+  ASSERT_EQ(expected.size(), 10u);
+  lose_in(devices, begin, [&] {
+    while ((*generator)->unfinished() != 0) steps(1);
+    EXPECT_EQ(logits, expected);
+  });
+  generator->reset();
+  EXPECT_EQ(devices.bytes(), 0u) << "nothing leaked";
 }
 
 }  // namespace

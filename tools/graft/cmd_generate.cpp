@@ -4,7 +4,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/graft/generate_flags.h"
+#include "tools/graft/generate_many.h"
+#include "tools/graft/generated_json.h"
 #include "tools/graft/model_io.h"
 #include "tools/graft/numbers.h"
 
@@ -12,7 +13,9 @@ namespace graft::cli {
 namespace {
 
 struct GenerateArguments : GenerateFlags {
-  std::string prompt;
+  std::vector<std::string> prompts;
+  std::string prompt_file;
+  std::optional<std::uint32_t> parallel;
   std::string tokens;
   std::string messages;
   bool use_chat = false;
@@ -32,83 +35,75 @@ Result<std::vector<text::TokenId>> parse_tokens(const std::string& list) {
   return out;
 }
 
-Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, const Model& model,
-                                              const Generator& generator) {
+Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, const std::string& prompt,
+                                              const Model& model, const text::Tokenizer* tokenizer) {
   if (!options.tokens.empty()) return parse_tokens(options.tokens);
-  const text::Tokenizer* tokenizer = generator.tokenizer();
   if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
-  if (!options.use_chat) return tokenizer->encode(options.prompt);
+  if (!options.use_chat) return tokenizer->encode(prompt);
   GRAFT_TRY_ASSIGN(const std::string given, json_or_file(options.messages));
   GRAFT_TRY_ASSIGN(text::ChatRequest request, request_of(options, given));
   if (options.messages.empty()) {
     std::vector<text::ChatMessage> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
-    messages.push_back({"user", options.prompt});
+    messages.push_back({"user", prompt});
     request.messages = text::json_of(messages);
   }
   GRAFT_TRY_ASSIGN(const auto parts, render_chat(model.metadata, *tokenizer, options.chat, request));
   return text::encode_chat(*tokenizer, parts);
 }
 
-nlohmann::ordered_json token_json(text::TokenId token, float log_probability, const Generator& generator) {
-  nlohmann::ordered_json out = {{"token", token}};
-  const text::Tokenizer* tokenizer = generator.tokenizer();
-  if (tokenizer != nullptr && static_cast<std::size_t>(token) < tokenizer->size()) {
-    const auto text = tokenizer->decode({&token, 1}, {.skip_control = false, .at_start = false});
-    if (text.ok()) out["text"] = *text;
-  }
-  out["logprob"] = log_probability;
-  return out;
-}
-
-/// Of every token, with the most probable ones in its place.
-nlohmann::ordered_json log_probabilities_json(const Generated& result, const Generator& generator) {
-  auto out = nlohmann::ordered_json::array();
-  const std::size_t beside = result.tokens.empty() ? 0 : result.most_probable.size() / result.tokens.size();
-  for (std::size_t i = 0; i < result.tokens.size(); ++i) {
-    auto token = token_json(result.tokens[i], result.log_probabilities[i], generator);
-    for (const text::TokenProbability& other : std::span(result.most_probable).subspan(i * beside, beside)) {
-      token["top"].push_back(token_json(other.token, other.log_probability, generator));
-    }
-    out.push_back(std::move(token));
-  }
-  return out;
-}
-
 void print_json(const Generated& result, std::span<const text::TokenId> prompt, const Generator& generator,
                 const GenerateArguments& options) {
-  const auto rate = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
-  nlohmann::ordered_json all = {
-      {"text", result.text},
-      {"prompt_tokens", std::vector<text::TokenId>(prompt.begin(), prompt.end())},
-      {"tokens", result.tokens},
-      {"stopped_by", stop_reason_name(result.reason)},
-      {"first_token_seconds", result.first_token_seconds},
-      {"prefill_seconds", result.prefill_seconds},
-      {"decode_seconds", result.decode_seconds},
-      {"decode_tokens_per_second", rate(static_cast<double>(result.tokens.size()), result.decode_seconds)},
-      {"context", generator.context()},
-      {"device_bytes", generator.memory().total()}};
+  nlohmann::ordered_json all = generated_json(result, prompt, generator.tokenizer(), options);
+  all["context"] = generator.context();
+  all["device_bytes"] = generator.memory().total();
   if (options.generator.prompt_lookup != 0) {
     all["drafted_tokens"] = result.drafted_tokens;
     all["right_drafts"] = result.right_drafts;
   }
-  if (options.logprobs) all["logprobs"] = log_probabilities_json(result, generator);
   std::printf("%s\n", all.dump(2).c_str());
+}
+
+/// A text for each prompt, several at once.
+Status run_many(const GenerateArguments& options, const Model& model, OpenDevice& device) {
+  GenerateFlags flags = options;
+  flags.generator.sequences = options.parallel.value_or(1);
+  GRAFT_TRY_ASSIGN(const auto generator, open_batch_generator(flags, model, device));
+  std::vector<Prompt> prompts;
+  for (const std::string& prompt : options.prompts) prompts.push_back({prompt, {}});
+  if (!options.prompt_file.empty()) {
+    GRAFT_TRY_ASSIGN(prompts, read_prompts(options.prompt_file));
+  }
+  for (Prompt& prompt : prompts) {
+    if (!prompt.ids.empty()) continue;
+    GRAFT_TRY_ASSIGN(prompt.ids, prompt_ids(options, prompt.text, model, generator->tokenizer()));
+  }
+  if (!options.tokens.empty() || !options.messages.empty()) {
+    GRAFT_TRY_ASSIGN(auto ids, prompt_ids(options, {}, model, generator->tokenizer()));
+    prompts.push_back({{}, std::move(ids)});
+  }
+  GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
+  const FirstUse first(device.control());
+  return generate_many(options, *generator, prompts, wanted, options.echo);
 }
 
 Status run_generate(const GenerateArguments& options) {
   GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
   GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  if (options.parallel || options.prompts.size() > 1 || !options.prompt_file.empty()) {
+    GRAFT_TRY(run_many(options, model, *device));
+    return device->close();
+  }
   {
+    const std::string given = options.prompts.empty() ? std::string() : options.prompts[0];
     GRAFT_TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
-    GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, model, *generator));
+    GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, given, model, generator->tokenizer()));
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     };
     GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
-    if (options.echo && !options.json) print(options.prompt);
+    if (options.echo && !options.json) print(given);
     const FirstUse first(device->control());
     GRAFT_TRY_ASSIGN(const Generated result,
                      generator->generate(prompt, wanted, options.json ? TextCallback() : TextCallback(print)));
@@ -130,7 +125,11 @@ Action add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateArguments>();
   add_model_flags(app, *options);
   auto* source = app.add_option_group("Prompt");
-  source->add_option("--prompt", options->prompt, "The text to continue");
+  source->add_option("--prompt", options->prompts, "The text to continue; repeatable, for a text each")
+      ->allow_extra_args(false);
+  source->add_option("--prompts", options->prompt_file,
+                     "A file of prompts, one a line; .jsonl: JSON strings, lists of token ids, or objects with "
+                     "one of these as their \"prompt\"");
   source->add_option("--tokens", options->tokens, "Token ids instead, as in 1,80,147");
   auto* messages = source->add_option("--messages", options->messages,
                                       "A conversation to answer: a JSON list of messages, or a file of one");
@@ -141,6 +140,9 @@ Action add_generate(CLI::App& app) {
                    ->expected(0, 1);
   add_conversation_flags(app, *options)->needs(chat);
   add_generator_flags(app, *options);
+  app.add_option("--parallel", options->parallel,
+                 "So many texts at once: a run takes a token of each, so that weights are read once for all (1)")
+      ->check(whole(1, 1024));
   app.add_flag("--echo", options->echo, "Print the prompt too");
   app.callback([&app, options, chat, messages] {
     refuse_idle_sampling(app, *options);

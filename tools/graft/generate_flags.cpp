@@ -97,8 +97,10 @@ void refuse_idle_sampling(const CLI::App& app, const GenerateFlags& options) {
   refuse_idle(app, !options.json, {"--logprobs"}, "without --json, which has them.");
 }
 
-Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model,
-                                                  OpenDevice& device) {
+namespace {
+
+template <typename Kind>
+Result<std::unique_ptr<Kind>> open_kind(const GenerateFlags& options, const Model& model, OpenDevice& device) {
   GeneratorOptions wanted = options.generator;
   GRAFT_TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
   if (options.cache == "q8_0") {
@@ -118,16 +120,29 @@ Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, 
     if (done == 0 || !kernels) kernels = std::make_unique<Progress>("kernels", total, false);
     kernels->update(done, "made ready");
   });
-  auto made = Generator::create(device.device(), model, wanted);
+  auto made = Kind::create(device.device(), model, wanted);
   device.control().set_progress({});
   kernels.reset();
   GRAFT_TRY_ASSIGN(auto generator, std::move(made));
-  if (wanted.prompt_lookup != 0 && !generator->verifies_drafts()) {
+  if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+  return generator;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model,
+                                                  OpenDevice& device) {
+  GRAFT_TRY_ASSIGN(auto generator, open_kind<Generator>(options, model, device));
+  if (options.generator.prompt_lookup != 0 && !generator->verifies_drafts()) {
     std::fprintf(stderr,
                  "On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
   }
-  if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   return generator;
+}
+
+Result<std::unique_ptr<BatchGenerator>> open_batch_generator(const GenerateFlags& options, const Model& model,
+                                                             OpenDevice& device) {
+  return open_kind<BatchGenerator>(options, model, device);
 }
 
 Result<GenerateOptions> generate_options(const GenerateFlags& options) {

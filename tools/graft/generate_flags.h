@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session/generator.h"
+#include "runtime/session/batch_generator.h"
 #include "runtime/session/text_model.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/device.h"
@@ -43,6 +43,9 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options);
 void refuse_idle_sampling(const CLI::App& app, const GenerateFlags& options);
 
 Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model, OpenDevice& device);
+/// The same for several texts at once.
+Result<std::unique_ptr<BatchGenerator>> open_batch_generator(const GenerateFlags& options, const Model& model,
+                                                             OpenDevice& device);
 
 /// How a text is made. A failure names the flag.
 Result<GenerateOptions> generate_options(const GenerateFlags& options);

@@ -27,15 +27,32 @@ class Generated(NamedTuple):
     most_probable: list[list[tuple[int, float]]]  #: in each token's place, tokens and log-probabilities, best first
 
 
+def _generated(found: Mapping[str, Any]) -> Generated:
+    reasons = ("end_of_text", "max_tokens", "stop_string", "context_full", "callback")
+    return Generated(found["text"].decode("utf-8", "replace"), found["tokens"], reasons[found["reason"]],
+                     found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"])
+
+
+def _options(max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float, repetition_penalty: float, seed: int,
+             stop: Sequence[str], grammar: str, json_schema: str, logit_bias: Optional[Mapping[int, float]],
+             log_probabilities: bool, most_probable: int) -> Any:
+    return fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
+                grammar=grammar, json_schema=json_schema,
+                bias={int(token): float(bias) for token, bias in (logit_bias or {}).items()},
+                log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable, stop=[stop] if isinstance(stop, str) else list(stop))
+
+
 class Generator:
     """Writes text with a language model; made by Model.generator()."""
 
     def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
-                 recover_device: bool, prompt_lookup: int, cache: str) -> None:
+                 recover_device: bool, prompt_lookup: int, cache: str, sequences: int) -> None:
         self.model = model
         options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
                        precision=word("precision", precision, PRECISIONS), recover_device=recover_device,
-                       prompt_lookup=prompt_lookup, cache=word("cache", cache, CACHE_FORMATS))
+                       prompt_lookup=prompt_lookup, cache=word("cache", cache, CACHE_FORMATS), sequences=sequences)
+        self._sequences = sequences
         self._native = model._native.generator(options)
 
     def generate(self, prompt: Union[str, Sequence[int]], *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
@@ -52,11 +69,8 @@ class Generator:
         logit_bias: what is added to the scores of tokens, by their ids; -inf: never. log_probabilities: last() has that of
         each token, and of the most_probable tokens in its place.
         """
-        options = fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
-                       min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
-                       grammar=grammar, json_schema=json_schema,
-                       bias={int(token): float(bias) for token, bias in (logit_bias or {}).items()},
-                       log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable, stop=[stop] if isinstance(stop, str) else list(stop))
+        options = _options(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, grammar,
+                           json_schema, logit_bias, log_probabilities, most_probable)
         pieces = None
         if on_text is not None:
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -70,12 +84,27 @@ class Generator:
         tokens = [int(token) for token in prompt]
         return self._native.generate_tokens(tokens, options, pieces).decode("utf-8", "replace")
 
+    def generate_many(self, prompts: Sequence[Union[str, Sequence[int]]], *, max_tokens: int = 256, temperature: float = 0,
+                      top_k: int = 0, top_p: float = 1, min_p: float = 0, repetition_penalty: float = 1, seed: int = 0,
+                      stop: Sequence[str] = (), grammar: str = "", json_schema: str = "",
+                      logit_bias: Optional[Mapping[int, float]] = None, log_probabilities: bool = False,
+                      most_probable: int = 0) -> list[Generated]:
+        """What the model says after each prompt, as generate() says it after each, in their order.
+
+        A generator of Model.generator(sequences=n) writes n of them at once, so that weights are read once for all, and
+        computes once what prompts begin with in common. A text that fails is raised, and ends the others.
+        """
+        if self._sequences == 0:
+            raise ValueError("The generator is for one text after the other: give Model.generator(sequences=...).")
+        options = _options(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, grammar,
+                           json_schema, logit_bias, log_probabilities, most_probable)
+        tokenizer = self.model.tokenizer() if any(isinstance(prompt, str) for prompt in prompts) else None
+        ids = [tokenizer.encode(prompt) if isinstance(prompt, str) else [int(token) for token in prompt] for prompt in prompts]
+        return [_generated(found) for found in self._native.generate_many(ids, options)]
+
     def last(self) -> Generated:
         """What the last text was made of."""
-        found = self._native.last()
-        reasons = ("end_of_text", "max_tokens", "stop_string", "context_full", "callback")
-        return Generated(found["text"].decode("utf-8", "replace"), found["tokens"], reasons[found["reason"]],
-                         found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"])
+        return _generated(self._native.last())
 
     def pause(self) -> None:
         """Gives all device memory back until the next call; what was said so far stays known."""

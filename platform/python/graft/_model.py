@@ -191,7 +191,8 @@ class Model:
         return self._native.gradients(options, arrays)
 
     def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
-                  recover_device: bool = False, prompt_lookup: int = 0, cache: str = "float32") -> Generator:
+                  recover_device: bool = False, prompt_lookup: int = 0, cache: str = "float32",
+                  sequences: int = 0) -> Generator:
         """A Generator, for language models.
 
         context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
@@ -199,10 +200,11 @@ class Model:
         is lost it is opened anew, and a text goes on to the same bits. prompt_lookup: tokens that are guessed from what
         the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none. cache: how
         keys and values of earlier tokens are kept; "float16" and "bfloat16" take half of the memory, "q8_0"
-        about a quarter.
+        about a quarter. sequences: texts that Generator.generate_many() writes at once, each with caches of its own; 0: one
+        after the other.
         """
         made = Generator(self, context=context, prefill=prefill, budget=budget, precision=precision,
-                         recover_device=recover_device, prompt_lookup=prompt_lookup, cache=cache)
+                         recover_device=recover_device, prompt_lookup=prompt_lookup, cache=cache, sequences=sequences)
         self._users.add(made)
         return made
 

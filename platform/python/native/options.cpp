@@ -147,6 +147,7 @@ void add_running_options(py::module_& module) {
       .def_readwrite("prefill", &GeneratorOptions::prefill)
       .def_readwrite("budget", &GeneratorOptions::budget)
       .def_readwrite("prompt_lookup", &GeneratorOptions::prompt_lookup)
+      .def_readwrite("sequences", &GeneratorOptions::sequences)
       .def_readwrite("recover_device", &GeneratorOptions::recover_device);
   py::class_<EmbedderOptions> embedder(module, "EmbedderOptions");
   embedder.def(py::init<>());

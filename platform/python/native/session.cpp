@@ -1,6 +1,8 @@
 // Sessions, generators and tokenizers.
 #include <pybind11/stl.h>
 
+#include <map>
+
 #include "platform/python/native/arrays.h"
 #include "platform/python/native/handles.h"
 
@@ -50,9 +52,64 @@ py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions 
   return py::bytes(value_of(std::move(text)));
 }
 
+Result<std::vector<Generated>> texts_of(Generator& generator, const std::vector<std::vector<std::int32_t>>& prompts,
+                                        const GenerateOptions& options) {
+  std::map<std::uint64_t, std::size_t> places;
+  std::vector<Generated> out(prompts.size());
+  Status failed;
+  const auto fail = [&](Status why) {
+    if (failed.ok()) failed = std::move(why);
+    for (const auto& [id, place] : places) static_cast<void>(generator.drop(id));
+    places.clear();
+  };
+  for (std::size_t i = 0; i < prompts.size() && failed.ok(); ++i) {
+    auto id = generator.submit(std::span<const std::int32_t>(prompts[i]), options);
+    if (id.ok()) {
+      places[*id] = i;
+    } else {
+      fail(id.status());
+    }
+  }
+  while (!places.empty()) {
+    if (const auto left = generator.step(); !left.ok()) fail(left.status());
+    for (auto one = generator.finished(); one.id != 0; one = generator.finished()) {
+      if (!one.text.ok()) {
+        fail(one.text.status());
+      } else if (const auto place = places.find(one.id); place != places.end()) {
+        out[place->second] = std::move(*one.text);
+        places.erase(place);
+      }
+    }
+  }
+  if (!failed.ok()) return failed;
+  return out;
+}
+
+py::dict told(const Generated& found);
+
+/// What each prompt of tokens gives, several at once.
+py::list generate_many(GeneratorHandle& self, const std::vector<std::vector<std::int32_t>>& prompts,
+                       GenerateOptions options) {
+  std::optional<py::error_already_set> raised;
+  options.on_text = [&](std::string_view) {  // Ctrl-C ends the texts
+    const py::gil_scoped_acquire acquired;
+    if (!raised && PyErr_CheckSignals() != 0) raised.emplace();
+    return !raised;
+  };
+  const auto context = self.context();
+  auto made = context->call([&] { return texts_of(*self, prompts, options); });
+  if (raised) throw std::move(*raised);
+  py::list out;
+  for (const Generated& one : value_of(std::move(made))) out.append(told(one));
+  return out;
+}
+
 /// What the last text was: tokens, why it ended (a number), costs, and its scores where they were asked for.
 py::dict last(GeneratorHandle& self) {
-  const Generated found = self.ask([](auto& generator) { return generator.last(); });
+  return told(self.ask([](auto& generator) { return generator.last(); }));
+}
+
+py::dict told(const Generated& found) {
   py::dict out;
   out["text"] = py::bytes(found.text);
   out["tokens"] = found.tokens;
@@ -133,6 +190,7 @@ void add_generator(py::module_& module) {
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
       .def("generate", generate<std::string>)
       .def("generate_tokens", generate<std::vector<std::int32_t>>)
+      .def("generate_many", generate_many)
       .def("last", last)
       .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })
       .def("pause", [](GeneratorHandle& self) { self.tell([](auto& generator) { return generator.pause(); }); })

@@ -31,6 +31,10 @@ typedef struct graft_generator_options {
      has alone, or no guesses are made. Worth it where answers repeat their prompts: 3 is a good number on CPUs. */
   uint32_t prompt_lookup;
   graft_cache_format cache; /* how keys and values of earlier tokens are kept */
+  /* Texts that are written at once, from 1 on: memory is planned for so many caches, and graft_generator_submit takes
+     texts. Each run takes one token of every text, so that weights are read once for all. Where so many do not fit the
+     budget, the error says how many would. 0: one text after the other. Not with prompt_lookup. */
+  uint32_t sequences;
 } graft_generator_options;
 
 /* Something that is added to a token's score before it is chosen. */
@@ -126,6 +130,29 @@ GRAFT_API graft_status graft_generate_tokens(graft_generator* generator, const i
                                              const graft_generate_options* options, graft_generated* generated);
 /* What the last call of either gave; zeros before the first. A call that failed leaves what the one before gave. */
 GRAFT_API graft_status graft_generator_last(const graft_generator* generator, graft_generated* generated);
+
+/* Several texts at once, with a generator that was made for graft_generator_options.sequences. A text waits until a
+   place is free; its prompt is computed before others go on, but for what it begins with that the caches hold already,
+   of a text that is done or under way: a shared prompt is computed once. Each text has its own length, draws, grammar
+   and end, and is what it would be alone: the same tokens in the same order, and to the bit where the device's kernels
+   give a row among several the bits that it has alone. Options are copied; their callbacks are called by
+   graft_generator_step until the text is finished. */
+
+/* Queues what follows the prompt (UTF-8); *id names it in what follows, and is never 0. options may be NULL. */
+GRAFT_API graft_status graft_generator_submit(graft_generator* generator, const char* prompt,
+                                              const graft_generate_options* options, uint64_t* id);
+/* The same after a prompt of tokens, as graft_generate_tokens takes them. */
+GRAFT_API graft_status graft_generator_submit_tokens(graft_generator* generator, const int32_t* prompt, size_t count,
+                                                     const graft_generate_options* options, uint64_t* id);
+/* One run on the device: some of a prompt, or a token of every text that is under way. *unfinished (may be NULL) is how
+   many texts are queued or under way then: 0 means that there is nothing to do. An error is of the device or of a
+   cancelled call, and leaves all texts where they were. */
+GRAFT_API graft_status graft_generator_step(graft_generator* generator, size_t* unfinished);
+/* The next text that is finished, each once, in the order in which they were; *id is 0 where there is none. An error
+   with *id that is not 0 is that text's own: of its grammar, or of its scores. generated may be NULL. */
+GRAFT_API graft_status graft_generator_finished(graft_generator* generator, uint64_t* id, graft_generated* generated);
+/* Ends a text that is queued or under way; nothing more is heard of it. not_found: there is none of this name. */
+GRAFT_API graft_status graft_generator_drop(graft_generator* generator, uint64_t id);
 
 #ifdef __cplusplus
 }

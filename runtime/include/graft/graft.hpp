@@ -183,6 +183,7 @@ class Model {
     raw.recover_device = options.recover_device ? 1 : 0;
     raw.prompt_lookup = options.prompt_lookup;
     raw.cache = options.cache;
+    raw.sequences = options.sequences;
     graft_generator* generator = nullptr;
     Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
     if (!made.ok()) return made;

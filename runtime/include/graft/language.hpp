@@ -1,71 +1,18 @@
-// What graft.hpp says of language models: tokenizers, conversations, generators. Included by graft.hpp.
+// What graft.hpp says of language models: tokenizers, conversations, embedders; generators: generate.hpp. Included by
+// graft.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "graft/base.hpp"
-#include "graft/source.hpp"
+#include "graft/generate.hpp"
 
 namespace graft {
 inline namespace v0 {
-
-/// As graft_generator_options.
-struct GeneratorOptions {
-  std::uint32_t context = 0;  ///< tokens of prompt and answer together; 0: the model's own, at most 2048
-  std::uint32_t prefill = 0;  ///< tokens of a prompt taken at a time; 0: 64
-  std::uint64_t budget = 0;   ///< bytes of device memory; 0: no limit
-  graft_precision precision = GRAFT_PRECISION_F32;
-  bool recover_device = false;      ///< goes on where the device was lost
-  std::uint32_t prompt_lookup = 0;  ///< tokens that are guessed from the text and verified in one run; 0: none
-  graft_cache_format cache = GRAFT_CACHE_F32;  ///< how keys and values of earlier tokens are kept
-};
-
-/// As graft_logit_bias.
-using LogitBias = graft_logit_bias;
-/// As graft_token_probability.
-using TokenProbability = graft_token_probability;
-
-/// As graft_generate_options.
-struct GenerateOptions {
-  std::uint32_t max_tokens = 256;
-  double temperature = 0;  ///< 0: always the most probable token
-  std::uint32_t top_k = 0;
-  double top_p = 1;
-  double min_p = 0;
-  double repetition_penalty = 1;
-  std::uint64_t seed = 0;
-  std::vector<std::string> stop = {};                  ///< the text ends before any of these
-  std::function<bool(std::string_view)> on_text = {};  ///< gets pieces as they become certain; false ends the text
-  /// Gets each token as it is chosen, and the model's scores for its place; false makes it the last.
-  std::function<bool(std::int32_t token, std::span<const float> logits)> on_token = {};
-  std::vector<LogitBias> bias = {};  ///< what is added to tokens' scores
-  bool log_probabilities = false;    ///< Generated has those of all tokens
-  std::uint32_t most_probable = 0;   ///< and those of so many most probable tokens beside each
-  /// What the text has to follow, one of the two at most: rules as llama.cpp has them (GBNF), or a JSON schema.
-  std::string grammar = {}, json_schema = {};
-};
-
-/// As graft_generated, on its own feet.
-struct Generated {
-  std::string text;
-  std::vector<std::int32_t> tokens;  ///< without the one that ended the text
-  graft_stop_reason reason = GRAFT_STOP_MAX_TOKENS;
-  std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;  ///< of the prompt, that the call before had computed
-  double prompt_ms = 0;
-  double generated_ms = 0;
-  double first_token_ms = 0;  ///< from the call to its first token
-  std::uint32_t drafted_tokens = 0;
-  std::uint32_t right_drafts = 0;
-  std::vector<float> log_probabilities;         ///< one for each token, where asked for
-  std::vector<TokenProbability> most_probable;  ///< as many for each token, the most probable first
-};
 
 /// One turn of a conversation.
 struct ChatMessage {
@@ -182,112 +129,6 @@ class Tokenizer {
     return raw;
   }
   detail::Handle<graft_tokenizer, graft_tokenizer_destroy> handle_;
-  graft_context* context_;
-};
-
-/// Writes text with a language model.
-class Generator {
- public:
-  /// Swaps the adapters for those of a file; an empty path: as without any. See graft/adapters.h.
-  Status swap_adapters(const std::string& path) {
-    return status(graft_generator_swap_adapters(handle_.get(), detail::or_null(path)));
-  }
-  /// The same, for those of a source.
-  Status swap_adapters(const Source& source) {
-    const graft_source raw = source.raw();
-    return status(graft_generator_swap_adapters_source(handle_.get(), &raw));
-  }
-  Status pause() { return status(graft_generator_pause(handle_.get())); }    ///< as Session::pause()
-  Status resume() { return status(graft_generator_resume(handle_.get())); }  ///< as Session::resume()
-  /// What the model says after the prompt.
-  Result<std::string> generate(const std::string& prompt, const GenerateOptions& options = {}) {
-    const Raw raw(options);
-    const char* text = nullptr;
-    std::size_t bytes = 0;
-    Status done = status(graft_generate(handle_.get(), prompt.c_str(), &raw.options, &text, &bytes));
-    if (!done.ok()) return done;
-    return std::string(text, bytes);
-  }
-  /// The same after tokens, as Tokenizer gives them. The turns of a conversation cost their new tokens only.
-  Result<Generated> generate(std::span<const std::int32_t> prompt, const GenerateOptions& options = {}) {
-    const Raw raw(options);
-    Status done = status(graft_generate_tokens(handle_.get(), prompt.data(), prompt.size(), &raw.options, nullptr));
-    if (!done.ok()) return done;
-    return last();
-  }
-  /// What the last call of either gave.
-  Result<Generated> last() const {
-    auto raw = detail::sized<graft_generated>();
-    Status got = status(graft_generator_last(handle_.get(), &raw));
-    if (!got.ok()) return got;
-    Generated out;
-    out.text.assign(raw.text, raw.bytes);
-    out.tokens.assign(raw.tokens, raw.tokens + raw.token_count);
-    out.reason = raw.reason;
-    out.prompt_tokens = raw.prompt_tokens;
-    out.cached_tokens = raw.cached_tokens;
-    out.prompt_ms = raw.prompt_ms;
-    out.generated_ms = raw.generated_ms;
-    out.first_token_ms = raw.first_token_ms;
-    out.drafted_tokens = raw.drafted_tokens;
-    out.right_drafts = raw.right_drafts;
-    if (raw.log_probabilities != nullptr) {
-      out.log_probabilities.assign(raw.log_probabilities, raw.log_probabilities + raw.token_count);
-      const std::size_t all = raw.token_count * raw.most_probable_count;
-      out.most_probable.assign(raw.most_probable, raw.most_probable + all);
-    }
-    return out;
-  }
-  graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
-  /// Bytes that it holds on device and host, by class.
-  Result<Memory> memory() const {
-    auto memory = detail::sized<Memory>();
-    Status got = status(graft_generator_memory(handle_.get(), &memory));
-    if (!got.ok()) return got;
-    return memory;
-  }
-
- private:
-  /// The options as C takes them; refers to them.
-  struct Raw {
-    explicit Raw(const GenerateOptions& from) {
-      for (const std::string& text : from.stop) stop.push_back(text.c_str());
-      options.max_tokens = from.max_tokens;
-      options.temperature = from.temperature;
-      options.top_k = from.top_k;
-      options.top_p = from.top_p;
-      options.min_p = from.min_p;
-      options.repetition_penalty = from.repetition_penalty;
-      options.seed = from.seed;
-      options.stop = stop.data();
-      options.stop_count = stop.size();
-      options.bias = from.bias.data();
-      options.bias_count = from.bias.size();
-      options.log_probabilities = from.log_probabilities ? 1 : 0;
-      options.most_probable = from.most_probable;
-      options.grammar = detail::or_null(from.grammar);
-      options.json_schema = detail::or_null(from.json_schema);
-      options.user = const_cast<GenerateOptions*>(&from);  // handed back as const
-      if (from.on_text) {
-        options.on_text = [](void* user, const char* text, std::size_t bytes) {
-          return static_cast<const GenerateOptions*>(user)->on_text(std::string_view(text, bytes)) ? 1 : 0;
-        };
-      }
-      if (from.on_token) {
-        options.on_token = [](void* user, std::int32_t token, const float* logits, std::size_t vocabulary) {
-          const std::span scores(logits, vocabulary);
-          return static_cast<const GenerateOptions*>(user)->on_token(token, scores) ? 1 : 0;
-        };
-      }
-    }
-    std::vector<const char*> stop;
-    graft_generate_options options = detail::sized<graft_generate_options>();
-  };
-
-  friend class Model;
-  Generator(graft_generator* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status status(graft_status code) const { return detail::to_status(code, context_); }
-  detail::Handle<graft_generator, graft_generator_destroy> handle_;
   graft_context* context_;
 };
 

@@ -24,6 +24,7 @@ constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},      {"causal", Attr
 constexpr std::int64_t kMaxDim = 256;
 constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile in shared memory, elements of a slab
 constexpr std::int64_t kMaxWindow = 1 << 30;
+constexpr std::size_t kPlaces = 5;  // the input
 
 Status check_attrs(const Attrs& attrs) {
   const double scale = attrs.number("scale", 1);
@@ -42,8 +43,8 @@ Status check_attrs(const Attrs& attrs) {
   return ok_status();
 }
 
-/// q, k and v at inputs 0, 1, 2.
-Status check_operands(InferContext& c) {
+/// q, k and v at inputs 0, 1, 2. `placed`: each text finds its cache among k's by its place.
+Status check_operands(InferContext& c, bool placed) {
   const bool blocks = c.dtype(1) == DType::q8_0;
   for (const std::size_t i : {0, 1, 2}) {
     GRAFT_TRY(c.expect_dtype(i, i != 0 && blocks ? DType::q8_0 : DType::f32));
@@ -57,11 +58,11 @@ Status check_operands(InferContext& c) {
                    " key heads; the former must be a positive multiple of the latter.");
   }
   if (dim < 1 || dim > kMaxDim) return invalid("A head has ", dim, " elements; 1 to ", kMaxDim, " are supported.");
-  if (blocks && (dim % 4 != 0 || c.shape(0)[0] != Dim(1))) {
+  if (blocks && (dim % 4 != 0 || (c.shape(0)[0] != Dim(1) && !placed))) {
     return unsupported("Its queries have the shape ", c.shape(0).text(),
                        "; with keys of q8_0 there is one text, and heads of a multiple of 4 elements.");
   }
-  GRAFT_TRY(c.expect_shape(1, {c.shape(0)[0], c.shape(1)[1], kv_heads, dim}));
+  GRAFT_TRY(c.expect_shape(1, {c.shape(placed ? 1 : 0)[0], c.shape(1)[1], kv_heads, dim}));
   GRAFT_TRY(c.expect_shape(2, c.shape(1)));
   return check_attrs(c.attrs());
 }
@@ -90,12 +91,22 @@ Status check_mask(InferContext& c, std::size_t i) {
   return ok_status();
 }
 
+/// i32 [batch, 4], as cache_append() has them.
+Status check_places(InferContext& c) {
+  if (!c.has(kPlaces)) return ok_status();
+  GRAFT_TRY(c.expect_dtype(kPlaces, DType::i32));
+  GRAFT_TRY(c.expect_shape(kPlaces, {c.shape(0)[0], 4}));
+  if (c.attrs().flag("from_step") && !c.has(3) && !c.has(4)) return ok_status();
+  return unsupported("It has places, and with them neither packed sequences nor a mask, but from_step.");
+}
+
 Shape statistics_shape(const Shape& q) { return {q[0], q[1], q[2]}; }
 
 Status infer(InferContext& c) {
-  GRAFT_TRY(check_operands(c));
+  GRAFT_TRY(check_operands(c, c.has(kPlaces)));
   GRAFT_TRY(check_sequences(c, 3));
   GRAFT_TRY(check_mask(c, 4));
+  GRAFT_TRY(check_places(c));
   if (c.dtype(1) == DType::q8_0 && (c.has(3) || c.has(4))) {
     return unsupported("Its keys are of q8_0; such have neither a mask nor packed sequences.");
   }
@@ -113,6 +124,7 @@ struct Job {
   std::uint64_t statistic_words = 0;
   std::uint64_t sequence_words = 0;
   std::uint64_t mask_words = 0;
+  std::uint64_t place_words = 0;
   std::uint32_t slabs = 0;
   bool vectors = false;
   bool masked = false;
@@ -140,6 +152,19 @@ Status set_mask(const Emitter& e, std::size_t input, Job& job) {
   return ok_status();
 }
 
+/// Any item may have any cache: all are bound for each.
+Status place(const Emitter& e, Job& job) {
+  const Shape& k = e.in_shape(1);
+  const std::uint64_t words = ceil_div<std::uint64_t>(storage_bytes(e.stored(e.in(1)), k.elements()), 4);
+  if (words > max_bound_elements(e.caps())) {
+    return unsupported("The ", k[0].text(), " caches of keys have ", 4 * words, " bytes together, more than the ",
+                       4 * max_bound_elements(e.caps()), " of one binding on this device.");
+  }
+  job.push.slots = static_cast<std::uint32_t>(k[0].value());
+  job.place_words = 4;
+  return ok_status();
+}
+
 /// `sequences`: the input that they are; the next one is the mask.
 Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   const Shape& q = e.in_shape(0);
@@ -162,7 +187,11 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   job.batch = q.elements(0, 1);
   job.query_words = q.elements(1, 4);
   job.blocks = e.in_dtype(1) == DType::q8_0;
-  job.key_words = ceil_div<std::uint64_t>(storage_bytes(e.in_dtype(1), k.elements()) / k.elements(0, 1), 4);
+  if (e.node().op == Op::attention && e.has(kPlaces)) {
+    GRAFT_TRY(place(e, job));
+  } else {
+    job.key_words = ceil_div<std::uint64_t>(storage_bytes(e.in_dtype(1), k.elements()) / k.elements(0, 1), 4);
+  }
   job.statistic_words = q.elements(1, 3);
   job.sequence_words = e.has(sequences) ? p.queries : 0;
   job.slabs = ceil_div<std::uint32_t>(p.dim, kTile);
@@ -177,7 +206,7 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   if (e.has(sequences + 1)) GRAFT_TRY(set_mask(e, sequences + 1, job));
   GRAFT_TRY_ASSIGN(job.per_part, items_per_part(e.caps(), job.batch,
                                                 {job.query_words, job.key_words, 2 * job.statistic_words,
-                                                 job.sequence_words, job.mask_words},
+                                                 job.sequence_words, job.mask_words, job.place_words},
                                                 "items of the batch"));
   return job;
 }
@@ -279,6 +308,10 @@ Status emit(Emitter& e) {
       return items_of(b, first, count, job.batch, words);
     };
     const Binding q = part(e.in(0), job.query_words);
+    const auto keys = [&](std::size_t i) { return job.push.slots != 0 ? e.in(i) : part(e.in(i), job.key_words); };
+    const Binding state = job.push.slots != 0       ? part(e.in(kPlaces), job.place_words)
+                          : job.push.from_step != 0 ? e.step_state()
+                                                    : q;
     if (few != 0) {
       push::AttentionPush push = job.push;
       push.batch = static_cast<std::uint32_t>(count);
@@ -287,22 +320,19 @@ Status emit(Emitter& e) {
       const auto kernel =
           job.blocks ? shaders::KernelId::attention_few__f32_blocks : shaders::KernelId::attention_few__f32;
       e.dispatch(kernel, {lanes.all, push.dim / 4, few, lanes.clusters},
-                 {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), push.from_step ? e.step_state() : q,
-                  part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
+                 {q, keys(1), keys(2), state, part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)},
                  push, e.spread(ceil_div(count * push.kv_heads * push.row_tiles, std::uint64_t{lanes.clusters})));
       return ok_status();
     }
     const Binding sight = job.masked               ? part_of_mask(e.in(4), job, first, count)
                           : job.push.has_sequences ? part(e.in(3), job.sequence_words)
                                                    : q;
-    dispatch(
-        e, job,
-        job.masked   ? kForwardMasked
-        : job.blocks ? kForwardBlocks
-                     : kForward,
-        count, Over::rows,
-        {q, part(e.in(1), job.key_words), part(e.in(2), job.key_words), sight, job.push.from_step ? e.step_state() : q,
-         part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
+    dispatch(e, job,
+             job.masked   ? kForwardMasked
+             : job.blocks ? kForwardBlocks
+                          : kForward,
+             count, Over::rows,
+             {q, keys(1), keys(2), sight, state, part(e.out(0), job.query_words), part(e.out(1), job.statistic_words)});
     return ok_status();
   });
 }
@@ -315,6 +345,7 @@ Status vjp(VjpContext& c) {
   if (c.in(4).valid() && c.needs(4)) {
     return unsupported("The mask of attention cannot be differentiated through.");
   }
+  if (c.in(kPlaces).valid()) return unsupported("Attention with places has no gradient.");
   const auto grads = c.b.nodes(
       Op::attention_grad, {c.in(0), c.in(1), c.in(2), c.out(0), c.out(1), c.dy(), c.in(3), c.in(4)}, Attrs(c.attrs()));
   for (std::size_t i = 0; i < grads.size(); ++i) c.grad(i, grads[i]);
@@ -324,7 +355,7 @@ Status vjp(VjpContext& c) {
 // --- attention_grad(q, k, v, o, lse, dy, sequences?)
 
 Status infer_grad(InferContext& c) {
-  GRAFT_TRY(check_operands(c));
+  GRAFT_TRY(check_operands(c, false));
   for (const std::size_t i : {3, 4, 5}) GRAFT_TRY(c.expect_dtype(i, DType::f32));
   GRAFT_TRY(c.expect_shape(3, c.shape(0)));
   GRAFT_TRY(c.expect_shape(4, statistics_shape(c.shape(0))));
@@ -399,20 +430,23 @@ std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g, n, 
 
 }  // namespace
 
-/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, sequences? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T];
+/// attention(q [B, S, Hq, D], k [B, T, Hkv, D], v like k, sequences? i32 [B, S] where S = T, mask? [B|1, Hq|1, S|1, T],
+/// places? i32 [B, 4];
 /// scale = 1 / sqrt(D), causal, window = 0 (none), softcap = 0 (none), from_step, forgets) -> o like q, lse [B, S, Hq].
 /// Scores are q k^T * scale, then softcap * tanh(score / softcap). Query s stands at key T - S + s, or with from_step 1
 /// at the step state's position + s; with `forgets` keys are those of a cache_append() with the same window. It sees
 /// keys at most at its own place (causal), less than `window` away, and of its own sequence; a negative sequence is
 /// padding. A mask is added to the scores last; at -3e38 and below a key is not seen. A query that sees no key gives
-/// zeros. Head h reads key head h / (Hq / Hkv). lse is the logarithm of the sum of exp(scores), for the gradient. k and
-/// v may be of q8_0, as cache_append() keeps them: then B is 1, and without gradient.
+/// zeros. With places, as cache_append() has them, k is [slots, T, ..], and each item reads its slot and
+/// stands at its own position; one at -1 sees nothing. Head h reads key head h / (Hq / Hkv). lse is the logarithm of
+/// the sum of exp(scores), for the gradient. k and v may be of q8_0, as cache_append() keeps them: then B is 1 or there
+/// are places, and no gradient.
 extern const OpDef op_attention;
 const OpDef op_attention = {.name = "attention",
                             .attrs = kAttrs,
                             .min_inputs = 3,
-                            .max_inputs = 5,
-                            .optional_inputs = 0b11000,
+                            .max_inputs = 6,
+                            .optional_inputs = 0b111000,
                             .infer = infer,
                             .emit = emit,
                             .gradient = vjp,

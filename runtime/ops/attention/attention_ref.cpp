@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
-#include "runtime/reference/ref_context.h"
+#include "runtime/reference/ref_place.h"
 #include "shaders/cache/cache_base.h"
 
 namespace graft::ops::attention {
 namespace {
 
+constexpr std::size_t kPlacesInput = 5;
+constexpr std::size_t kNoPlaces = SIZE_MAX;
 constexpr double kUnseen = -3e38;  // of a mask: as good as minus infinity
 
 /// One head of one query, and all that it needs to find its scores.
@@ -22,6 +25,8 @@ class Row {
     dim_ = static_cast<std::size_t>(q[3]);
     batch_ = static_cast<std::int64_t>(row / heads) / queries_;
     query_ = static_cast<std::int64_t>(row / heads) % queries_;
+    // A gradient has no places.
+    place_ = ref_place(c, sequences == 3 ? kPlacesInput : kNoPlaces, static_cast<std::size_t>(batch_), 1);
     head_ = static_cast<std::int64_t>(row % heads);
     kv_head_ = row % heads / (heads / kv_heads_);
     start_ = row * dim_;
@@ -33,15 +38,17 @@ class Row {
   std::size_t dim() const { return dim_; }
   std::size_t start() const { return start_; }
   std::size_t key_start(std::int64_t key) const {
-    return (static_cast<std::size_t>(batch_ * keys_ + key) * kv_heads_ + kv_head_) * dim_;
+    return ((place_.slot * static_cast<std::size_t>(keys_) + static_cast<std::size_t>(key)) * kv_heads_ + kv_head_) *
+           dim_;
   }
 
   bool sees(std::int64_t key) const {
     const Attrs& attrs = c_.attrs();
-    std::int64_t place = query_ + (attrs.flag("from_step") ? c_.step_state().position : keys_ - queries_);
+    std::int64_t place = query_ + (attrs.flag("from_step") ? place_.position : keys_ - queries_);
+    if (attrs.flag("from_step") && place_.position == UINT32_MAX) return false;
     if (attrs.flag("forgets")) {
-      place -= cache_base(std::max(c_.step_state().step, c_.step_state().position),
-                          static_cast<std::uint32_t>(attrs.integer("window")));
+      place -=
+          cache_base(std::max(place_.furthest, place_.position), static_cast<std::uint32_t>(attrs.integer("window")));
     }
     if (attrs.flag("causal") && key > place) return false;
     const std::int64_t window = attrs.integer("window");
@@ -82,6 +89,7 @@ class Row {
   std::int64_t queries_, keys_, batch_, query_, head_;
   std::size_t kv_heads_, dim_, kv_head_, start_;
   double scale_, softcap_;
+  RefPlace place_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
 constexpr std::uint64_t kBlocksWorkgroup = 32;
 constexpr std::uint64_t kBlock = 32;  // elements
+constexpr std::int64_t kPlaceWords = 4;
 constexpr AttrSpec kAppendAttrs[] = {{"window", AttrType::integer}};
 constexpr AttrSpec kPositionsAttrs[] = {{"shape", AttrType::shape, true}, {"from_step", AttrType::integer}};
 
@@ -28,6 +29,11 @@ Status infer_append(InferContext& c) {
                    "; both must be [batch, tokens, ..] of one rank.");
   }
   rows[1] = c.shape(1)[1];
+  if (c.has(2)) {
+    rows[0] = c.shape(1)[0];
+    GRAFT_TRY(c.expect_dtype(2, DType::i32));
+    GRAFT_TRY(c.expect_shape(2, {rows[0], kPlaceWords}));
+  }
   GRAFT_TRY(c.expect_shape(1, rows));
   if (const std::int64_t window = c.attrs().integer("window"); window != 0) {
     const Dim& places = c.shape(0)[1];
@@ -43,21 +49,25 @@ Status infer_append(InferContext& c) {
   return ok_status();
 }
 
+std::uint32_t slots_of(const Emitter& e) { return e.has(2) ? static_cast<std::uint32_t>(e.in_shape(0)[0].value()) : 0; }
+Binding places_of(Emitter& e) { return e.has(2) ? e.in(2) : e.step_state(); }
+
 /// Moves what a cache that forgets still needs.
 void emit_move(Emitter& e) {
   const Shape& cache = e.in_shape(0);
   push::CacheMovePush push{};
-  push.batch = static_cast<std::uint32_t>(cache[0].value());
+  push.batch = static_cast<std::uint32_t>(e.in_shape(1)[0].value());
+  push.slots = slots_of(e);
   push.links = static_cast<std::uint32_t>(cache[1].value()) / kCacheStride;
   const std::uint64_t elements = kCacheStride * cache.elements(2, cache.rank());
   // Words, whatever they hold.
   push.stride = static_cast<std::uint32_t>(storage_bytes(e.stored(e.in(0)), elements) / 4);
   push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
-  e.dispatch(shaders::KernelId::cache_move__f32, {}, {e.step_state(), as_stored(e.update(0))}, push,
+  e.dispatch(shaders::KernelId::cache_move__f32, {}, {places_of(e), as_stored(e.update(0))}, push,
              e.spread(ceil_div<std::uint64_t>(std::uint64_t{push.stride} * push.batch, kWorkgroup)));
 }
 
-/// A cache of one text in blocks of q8_0.
+/// Caches in blocks of q8_0.
 Status emit_append_blocks(Emitter& e) {
   const Shape& x = e.in_shape(1);
   const std::uint64_t blocks = x.elements() / kBlock;
@@ -66,9 +76,12 @@ Status emit_append_blocks(Emitter& e) {
   push.tokens = static_cast<std::uint32_t>(x[1].value());
   push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
   push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()) / kBlock);
+  push.batch = static_cast<std::uint32_t>(x[0].value());
+  push.slots = slots_of(e);
   push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
-  e.dispatch(shaders::KernelId::cache_append_blocks__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
-             e.spread(ceil_div(blocks / 2 + 1, kBlocksWorkgroup)));
+  const std::uint64_t each = blocks / push.batch / 2 + 1;
+  e.dispatch(shaders::KernelId::cache_append_blocks__f32, {}, {places_of(e), e.update(0), e.in(1)}, push,
+             e.spread(ceil_div(each * push.batch, kBlocksWorkgroup)));
   return ok_status();
 }
 
@@ -84,8 +97,9 @@ Status emit_append(Emitter& e) {
   push.tokens = static_cast<std::uint32_t>(x[1].value());
   push.capacity = static_cast<std::uint32_t>(e.in_shape(0)[1].value());
   push.row = static_cast<std::uint32_t>(x.elements(2, x.rank()));
+  push.slots = slots_of(e);
   push.window = static_cast<std::uint32_t>(e.attrs().integer("window"));
-  e.dispatch(shaders::KernelId::cache_append__f32, {}, {e.step_state(), e.update(0), e.in(1)}, push,
+  e.dispatch(shaders::KernelId::cache_append__f32, {}, {places_of(e), e.update(0), e.in(1)}, push,
              e.spread(ceil_div(count, kWorkgroup)));
   return ok_status();
 }
@@ -93,6 +107,13 @@ Status emit_append(Emitter& e) {
 Status infer_positions(InferContext& c) {
   const Shape shape = c.attrs().shape("shape");
   if (shape.rank() == 0) return invalid("The attribute \"shape\" has no axis along which to count.");
+  if (c.has(0)) {
+    GRAFT_TRY(c.expect_dtype(0, DType::i32));
+    GRAFT_TRY(c.expect_shape(0, {shape[0], kPlaceWords}));
+    if (shape.rank() != 2 || !c.attrs().flag("from_step")) {
+      return invalid("Positions from places on are [batch, tokens], and from_step; here they are ", shape.text(), ".");
+    }
+  }
   c.output(DType::i32, shape);
   return ok_status();
 }
@@ -104,7 +125,8 @@ Status emit_positions(Emitter& e) {
   GRAFT_TRY_ASSIGN(push.count, count32(count, "list of positions"));
   push.sequence = static_cast<std::uint32_t>(e.out_shape().back().value());
   const bool from_step = e.attrs().flag("from_step");
-  e.dispatch(shaders::KernelId::positions__f32, {from_step}, {e.step_state(), e.out()}, push,
+  push.slots = e.has(0);
+  e.dispatch(shaders::KernelId::positions__f32, {from_step}, {e.has(0) ? e.in(0) : e.step_state(), e.out()}, push,
              e.spread(ceil_div(count, kWorkgroup)));
   return ok_status();
 }
@@ -113,16 +135,19 @@ std::uint64_t no_flops(const Graph&, const Node&) { return 0; }
 
 }  // namespace
 
-/// cache_append(cache [B, C, ..], x [B, S, ..]; window = 0) -> the cache, in which row s of x stands at the step
-/// state's position + s. Rows past the end are dropped. With a window it forgets: places count from cache_base() of the
+/// cache_append(cache [B, C, ..], x [B, S, ..], places?; window = 0) -> the cache, in which row s of x stands at the
+/// step state's position + s. With places, i32 [B, 4] of (slot, furthest position of the runs before, 0, position), the
+/// cache is [slots, C, ..], and each item has its own slot and position; an item at -1 is left out, and no two may have
+/// one slot. Rows past the end are dropped. With a window it forgets: places count from cache_base() of the
 /// furthest position so far, which the step state's `step` is of the runs before; whatever is before that is gone. The
-/// result is the cache's own memory: whoever reads it reads what this node left there. A cache of q8_0, [1, C, ..] with
-/// rows of whole blocks, rounds what is appended to blocks.
+/// result is the cache's own memory: whoever reads it reads what this node left there. A cache of q8_0, of one text or
+/// with places, and with rows of whole blocks, rounds what is appended to blocks.
 extern const OpDef op_cache_append;
 const OpDef op_cache_append = {.name = "cache_append",
                                .attrs = kAppendAttrs,
                                .min_inputs = 2,
-                               .max_inputs = 2,
+                               .max_inputs = 3,
+                               .optional_inputs = 0b100,
                                .infer = infer_append,
                                .emit = emit_append,
                                .gradient = NoGrad{"it updates state in place"},
@@ -132,16 +157,17 @@ const OpDef op_cache_append = {.name = "cache_append",
                                .alias_input = 0,
                                .uses_step_state = true};
 
-/// positions(; shape, from_step) -> i32: the index along the last axis; with from_step 1, plus the step state's
-/// position.
+/// positions(places?; shape, from_step) -> i32: the index along the last axis; with from_step 1, plus the step state's
+/// position, or with places, as cache_append() has them, plus each item's own (0 for one at -1).
 extern const OpDef op_positions;
 const OpDef op_positions = {.name = "positions",
                             .attrs = kPositionsAttrs,
                             .min_inputs = 0,
-                            .max_inputs = 0,
+                            .max_inputs = 1,
+                            .optional_inputs = 0b1,
                             .infer = infer_positions,
                             .emit = emit_positions,
-                            .gradient = NoGrad{"it has no inputs"},
+                            .gradient = NoGrad{"it gives whole numbers"},
                             .flops = no_flops,
                             .uses_step_state = true};
 

@@ -31,20 +31,50 @@ Result<GenerateOptions> generate_options(const graft_generate_options& given) {
   return out;
 }
 
+/// Calls with(the generator, of whichever kind).
+template <typename With>
+auto with_either(const graft_generator& generator, With with) {
+  return generator.batch ? with(*generator.batch) : with(*generator.generator);
+}
+
+/// The callbacks of `given`, which may be gone when they are called.
+TextCallback callbacks(const graft_generate_options& given, GenerateOptions& wanted) {
+  if (given.on_token != nullptr) {
+    wanted.on_token = [user = given.user, on_token = given.on_token](text::TokenId token,
+                                                                     std::span<const float> logits) {
+      return on_token(user, token, logits.data(), logits.size()) != 0;
+    };
+  }
+  if (given.on_text == nullptr) return {};
+  return [user = given.user, on_text = given.on_text](std::string_view piece) {
+    return on_text(user, piece.data(), piece.size()) != 0;
+  };
+}
+
 /// `prompt`: text or tokens. `given`: whose callbacks are told.
 template <typename Prompt>
 Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options& given,
                 GenerateOptions wanted) {
-  if (given.on_token != nullptr) {
-    wanted.on_token = [&](text::TokenId token, std::span<const float> logits) {
-      return given.on_token(given.user, token, logits.data(), logits.size()) != 0;
-    };
-  }
-  TextCallback on_text;
-  if (given.on_text != nullptr) {
-    on_text = [&](std::string_view piece) { return given.on_text(given.user, piece.data(), piece.size()) != 0; };
-  }
-  GRAFT_TRY_ASSIGN(generator.last, generator.generator->generate(prompt, wanted, on_text));
+  const TextCallback on_text = callbacks(given, wanted);
+  GRAFT_TRY_ASSIGN(generator.last,
+                   with_either(generator, [&](auto& of) { return of.generate(prompt, wanted, on_text); }));
+  return ok_status();
+}
+
+Result<BatchGenerator*> batch_of(graft_generator& generator) {
+  if (generator.batch) return generator.batch.get();
+  return invalid("The generator is for one text after the other: graft_generator_options.sequences is 0.");
+}
+
+template <typename Prompt>
+Status submit(graft_generator& generator, Prompt prompt, const graft_generate_options* options, std::uint64_t* id) {
+  if (id == nullptr) return invalid("What is submitted needs a place for its name.");
+  *id = 0;
+  GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(generator));
+  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+  GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
+  const TextCallback on_text = callbacks(given, wanted);
+  GRAFT_TRY_ASSIGN(*id, batch->submit(prompt, wanted, on_text));
   return ok_status();
 }
 
@@ -111,8 +141,15 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     if (given.recover_device != 0) {
       wanted.reopen = [&context = *model->context](gpu::Device& lost) { return reopen_device(context, lost); };
     }
-    GRAFT_TRY_ASSIGN(auto made, Generator::create(*device, model->model, wanted));
-    *generator = new graft_generator{model->context, model, std::move(made), {}};
+    wanted.sequences = given.sequences;
+    std::unique_ptr<Generator> one;
+    std::unique_ptr<BatchGenerator> several;
+    if (wanted.sequences == 0) {
+      GRAFT_TRY_ASSIGN(one, Generator::create(*device, model->model, wanted));
+    } else {
+      GRAFT_TRY_ASSIGN(several, BatchGenerator::create(*device, model->model, wanted));
+    }
+    *generator = new graft_generator{model->context, model, std::move(one), std::move(several), {}};
     return ok_status();
   });
 }
@@ -123,18 +160,19 @@ void graft_generator_destroy(graft_generator* generator) {
 
 graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(generator->context,
-                 [&] { return write_info(memory_of(generator->generator->memory()), memory, "graft_memory"); });
+  return guarded(generator->context, [&] {
+    return write_info(memory_of(with_either(*generator, [](auto& of) { return of.memory(); })), memory, "graft_memory");
+  });
 }
 
 graft_status graft_generator_pause(graft_generator* generator) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(generator->context, [&] { return generator->generator->pause(); });
+  return guarded(generator->context, [&] { return with_either(*generator, [](auto& of) { return of.pause(); }); });
 }
 
 graft_status graft_generator_resume(graft_generator* generator) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(generator->context, [&] { return generator->generator->resume(); });
+  return guarded(generator->context, [&] { return with_either(*generator, [](auto& of) { return of.resume(); }); });
 }
 
 graft_status graft_generate(graft_generator* generator, const char* prompt, const graft_generate_options* options,
@@ -184,6 +222,59 @@ graft_status graft_generator_last(const graft_generator* generator, graft_genera
                  [&] { return write_info(generated_info(generator->last), generated, "graft_generated"); });
 }
 
+graft_status graft_generator_submit(graft_generator* generator, const char* prompt,
+                                    const graft_generate_options* options, uint64_t* id) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (prompt == nullptr) return invalid("graft_generator_submit needs a prompt.");
+    return submit(*generator, std::string_view(prompt), options, id);
+  });
+}
+
+graft_status graft_generator_submit_tokens(graft_generator* generator, const int32_t* prompt, size_t count,
+                                           const graft_generate_options* options, uint64_t* id) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (prompt == nullptr && count != 0) return invalid(count, " tokens were promised, and the prompt is NULL.");
+    return submit(*generator, std::span<const text::TokenId>(prompt, count), options, id);
+  });
+}
+
+graft_status graft_generator_step(graft_generator* generator, size_t* unfinished) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(*generator));
+    GRAFT_TRY_ASSIGN(const std::size_t left, batch->step());
+    if (unfinished != nullptr) *unfinished = left;
+    return ok_status();
+  });
+}
+
+graft_status graft_generator_finished(graft_generator* generator, uint64_t* id, graft_generated* generated) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (id == nullptr) return invalid("graft_generator_finished needs a place for the text's name.");
+    *id = 0;
+    GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(*generator));
+    if (generated != nullptr) GRAFT_TRY(check_info(generated, "graft_generated"));
+    std::optional<BatchGenerator::Finished> next = batch->take();
+    if (!next) return ok_status();
+    *id = next->id;
+    GRAFT_TRY_ASSIGN(generator->last, std::move(next->result));
+    return generated == nullptr ? ok_status()
+                                : write_info(generated_info(generator->last), generated, "graft_generated");
+  });
+}
+
+graft_status graft_generator_drop(graft_generator* generator, uint64_t id) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(*generator));
+    if (batch->drop(id)) return ok_status();
+    return error(Code::not_found, "No text of the name ", id, " is queued or under way.");
+  });
+}
+
 namespace {
 
 /// `from`: a path or a source.
@@ -191,7 +282,9 @@ template <typename From>
 graft_status swap_of_generator(graft_generator* generator, From from) {
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context, [&] {
-    return swap_from(*generator->context, from, [&](const Model* m) { return generator->generator->swap_adapters(m); });
+    return swap_from(*generator->context, from, [&](const Model* m) {
+      return with_either(*generator, [&](auto& of) { return of.swap_adapters(m); });
+    });
   });
 }
 

@@ -20,13 +20,13 @@
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/run_control.h"
 #include "runtime/model/model.h"
+#include "runtime/session/batch_generator.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
 #include "runtime/session/c_api/c_worker.h"
 #include "runtime/session/callback_group.h"
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/gate.h"
-#include "runtime/session/generator.h"
 #include "runtime/session/layers.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
@@ -116,8 +116,9 @@ struct graft_task {
 struct graft_generator {
   graft::c_api::Ref<graft_context> context;
   graft::c_api::Ref<graft_model> model;
-  std::unique_ptr<graft::Generator> generator;
-  graft::Generated last;  // what the last call gave
+  std::unique_ptr<graft::Generator> generator;   // of one text after the other
+  std::unique_ptr<graft::BatchGenerator> batch;  // of several; one of the two
+  graft::Generated last;                         // what the last call gave
   graft::c_api::Users users = {};
 };
 
