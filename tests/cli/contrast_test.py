@@ -26,7 +26,9 @@ class Contrast(LetterTest):
         words = set()
         while len(words) < 160:
             words.add("".join(draw.choice("abcdefghij") for _ in range(5)))
-        pairs = [{"query": word, "positive": word.upper()} for word in sorted(words, key=lambda word: draw.random())]
+        order = sorted(words)
+        draw.shuffle(order)
+        pairs = [{"query": word, "positive": word.upper()} for word in order]
         self.write_lines(*pairs[32:])
         with open(self.path("held.jsonl"), "w") as out:
             out.writelines(json.dumps(pair) + "\n" for pair in pairs[:32])

@@ -10,6 +10,7 @@
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/huggingface/hf_config.h"
 #include "tools/convert/language_model/convert_decoder.h"
+#include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::convert::convert_encoder_test {
 namespace {
@@ -124,6 +125,24 @@ TEST(EncoderGguf, LiesAreToldApart) {
   refused("token_embd_norm.bias", "token_embd_nerm.bias", "\"token_embd_norm.bias\" is missing");
   refused("blk.0.attn_output_norm.weight", "blk.0.attn_output_narm.weight", "attn_output_norm");
   refused("bert.block_count", "bert.block_kount", "no metadata \"bert.block_count\"");
+}
+
+TEST(EncoderVocabulary, OldFilesAreReadOrRefused) {
+  const auto refused = [](const Result<text::Vocabulary>& read, const std::string& part) {
+    ASSERT_FALSE(read.ok()) << part;
+    EXPECT_NE(read.status().message().find(part), std::string::npos) << read.status().message();
+    EXPECT_EQ(read.status().message().back(), '.') << read.status().message();
+  };
+  const auto good = load_vocab_txt("[PAD]\r\n[UNK]\n[CLS]\n[SEP]\na\n##b", true);
+  ASSERT_TRUE(good.ok()) << good.status().message();
+  EXPECT_EQ(good->tokens.size(), 6u);
+  refused(load_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\na\n", true), "Line 5 of vocab.txt holds a token for the second time");
+  refused(load_vocab_txt("[UNK]\n[SEP]\na\n", true), "no \"[CLS]\"");
+  refused(load_vocab_txt("[CLS]\n[SEP]\na\n", true), "[UNK]");
+  refused(load_vocab_txt("", true), "no \"[CLS]\"");
+  refused(load_roberta("{", ""), "vocab.json");
+  refused(load_roberta(R"({"<s>": 0, "a": 1})", ""), "no \"</s>\"");
+  refused(load_roberta(R"({"<s>": 0, "</s>": 1, "a": 2})", "a b"), "Merge 0");
 }
 
 TEST(EncoderNames, HaveTheEncodersModuleOrNot) {
