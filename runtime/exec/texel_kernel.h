@@ -1,6 +1,6 @@
 // Kernels that read buffers as arrays of texels.
 //
-// llvmpipe of older Mesa reads a storage buffer lane by lane in a loop, each component behind a branch on the buffer's
+// llvmpipe of Mesa 22.3 reads a storage buffer lane by lane in a loop, each component behind a branch on the buffer's
 // bounds (gpu::reads_texels()). A texel of a buffer it fetches for all lanes at once, without a branch. The bits are
 // the same.
 #pragma once
