@@ -69,8 +69,8 @@ struct TexelView {
   std::uint32_t words = 1;    ///< of a texel
 };
 
-/// Describes a pipeline. Its entry point is "main", its bindings are storage buffers 0..bindings-1 of set 0, followed by
-/// those of `texels`.
+/// Describes a pipeline. Its entry point is "main", its bindings are storage buffers 0..bindings-1 of set 0, followed
+/// by those of `texels`.
 struct KernelDesc {
   std::string_view name;  ///< shown by profilers and in errors
   std::span<const std::uint32_t> spirv;
