@@ -4,6 +4,8 @@
 #include <cctype>
 #include <utility>
 
+#include "platform/base/text.h"
+
 namespace graft::gpu {
 namespace {
 

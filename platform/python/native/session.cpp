@@ -142,6 +142,7 @@ py::array embed(EmbedderHandle& self, const Texts& texts) {
 
 void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
   std::vector<Binding> bindings;
+  bindings.reserve(sizes.size());
   for (const auto& [name, size] : sizes) bindings.push_back({name, size});
   self.tell([&](auto& session) { return session.resize(bindings); });
 }

@@ -114,12 +114,14 @@ inline const char* or_null(const std::string& text) { return text.empty() ? null
 /// `names` must outlive the result.
 inline std::vector<const char*> raw_names(const std::vector<std::string>& names) {
   std::vector<const char*> raw;
+  raw.reserve(names.size());
   for (const std::string& name : names) raw.push_back(name.c_str());
   return raw;
 }
 
 inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindings) {
   std::vector<graft_binding> raw;
+  raw.reserve(bindings.size());
   for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
   return raw;
 }

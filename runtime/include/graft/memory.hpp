@@ -46,6 +46,7 @@ class Gradients {
     const auto bindings = detail::raw_bindings(options.bindings);
     const auto wrt = detail::raw_names(options.wrt);
     std::vector<graft_data> data;
+    data.reserve(inputs.size());
     for (const auto& [name, bytes] : inputs) data.push_back({name.c_str(), bytes.data(), bytes.size()});
     auto raw = detail::sized<graft_gradient_options>();
     raw.of = detail::or_null(options.of);

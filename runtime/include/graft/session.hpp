@@ -43,6 +43,7 @@ namespace detail {
 /// `formats` must outlive the result.
 inline std::vector<graft_input_format> raw_formats(const std::vector<InputFormat>& formats) {
   std::vector<graft_input_format> raw;
+  raw.reserve(formats.size());
   for (const InputFormat& format : formats) {
     raw.push_back({format.name.c_str(), format.element, format.channels_last ? 1 : 0, format.scale.data(),
                    format.scale.size(), format.offset.data(), format.offset.size()});

@@ -107,6 +107,7 @@ namespace detail {
 
 inline std::vector<graft_parameter_group> raw_groups(const std::vector<ParameterGroup>& groups) {
   std::vector<graft_parameter_group> raw;
+  raw.reserve(groups.size());
   for (const ParameterGroup& group : groups) {
     raw.push_back(
         {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
