@@ -1,3 +1,4 @@
+#include "runtime/core/features.gen.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/training.h"
@@ -35,21 +36,24 @@ Result<TextPorts> text_ports(const Graph& graph, std::string_view whose) {
   };
   const bool text = others == 1 && is(out.tokens, DType::i32, 2) && is(out.logits, DType::f32, 3);
   if (text && graph.value(out.logits).shape.back().is_constant()) return out;
-  return unsupported("The ", whose, " is no language model: distillation is of models that take token ids alone and give ",
+  return unsupported("The ", whose,
+                     " is no language model: distillation is of models that take token ids alone and give ",
                      "logits of each.");
 }
 
 /// Both must know the same tokens, where both say which they know.
 Status check_vocabularies(const Model& model, const Model& teacher) {
   if (!model.tokenizer || !teacher.tokenizer || model.tokenizer->bytes == teacher.tokenizer->bytes) return ok_status();
-  const auto bytes_of = [](const Model& of) { return std::as_bytes(std::span(of.tokenizer->bytes)); };
-  const auto own = text::vocabulary_from_bytes(bytes_of(model));
-  const auto theirs = text::vocabulary_from_bytes(bytes_of(teacher));
-  if (!own.ok() || !theirs.ok()) return ok_status();  // said where the tokenizer is needed
-  for (std::size_t i = 0; i < std::min(own->tokens.size(), theirs->tokens.size()); ++i) {
-    if (own->tokens[i].text == theirs->tokens[i].text) continue;
-    return invalid("Token ", i, " is \"", own->tokens[i].text, "\" for the model and \"", theirs->tokens[i].text,
-                   "\" for its teacher; both must have one vocabulary.");
+  if constexpr (kHasText) {
+    const auto bytes_of = [](const Model& of) { return std::as_bytes(std::span(of.tokenizer->bytes)); };
+    const auto own = text::vocabulary_from_bytes(bytes_of(model));
+    const auto theirs = text::vocabulary_from_bytes(bytes_of(teacher));
+    if (!own.ok() || !theirs.ok()) return ok_status();  // said where the tokenizer is needed
+    for (std::size_t i = 0; i < std::min(own->tokens.size(), theirs->tokens.size()); ++i) {
+      if (own->tokens[i].text == theirs->tokens[i].text) continue;
+      return invalid("Token ", i, " is \"", own->tokens[i].text, "\" for the model and \"", theirs->tokens[i].text,
+                     "\" for its teacher; both must have one vocabulary.");
+    }
   }
   return ok_status();
 }
