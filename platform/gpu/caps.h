@@ -37,8 +37,9 @@ struct Caps {
   std::uint64_t max_allocation = 1ull << 30;              ///< bytes in one memory allocation
   std::uint32_t storage_buffer_alignment = 256;           ///< of a binding's offset, bytes
   std::uint32_t max_storage_buffers_per_stage = 8;
-  std::uint32_t max_texel_buffer_elements = 0;  ///< 0: bindings may begin where buffers of texels may not
-  std::uint32_t max_push_constants = 128;       ///< bytes
+  /// Where bindings may begin where buffers of texels may not: no more than every device has.
+  std::uint32_t max_texel_buffer_elements = 65536;
+  std::uint32_t max_push_constants = 128;  ///< bytes
   std::uint32_t max_workgroup_invocations = 128;
   std::array<std::uint32_t, 3> max_workgroup_size = {128, 128, 64};
   std::array<std::uint32_t, 3> max_workgroup_count = {65535, 65535, 65535};

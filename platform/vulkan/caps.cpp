@@ -111,8 +111,9 @@ void read_limits(const VkPhysicalDeviceLimits& limits, gpu::Caps& caps) {
       static_cast<std::uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 4));
   caps.max_storage_buffers_per_stage =
       std::min(limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers);
-  caps.max_texel_buffer_elements =
-      limits.minTexelBufferOffsetAlignment <= caps.storage_buffer_alignment ? limits.maxTexelBufferElements : 0;
+  if (limits.minTexelBufferOffsetAlignment <= caps.storage_buffer_alignment) {
+    caps.max_texel_buffer_elements = limits.maxTexelBufferElements;
+  }
   caps.max_push_constants = limits.maxPushConstantsSize;
   caps.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
   for (std::size_t i = 0; i < 3; ++i) {

@@ -131,24 +131,25 @@ void unpack(uint pair, bool second) {
 
 #ifdef SHUFFLE
 const uint kHeld = (8 + kThreads - 1) / kThreads;
-vec4 held[kRows * kHeld];  // a run of each row of A; a lane has every kThreads-th vector
+const uint kPart = kRows * kHeld;
+vec4 held[2 * kPart];  // two runs of each row of A; of each a lane has every kThreads-th vector
 
-void hold(uint m0, uint run) {
+void hold(uint m0, uint run, uint which) {
   [[unroll]] for (uint r = 0; r < kRows; ++r) {
     const uint at = (min(m0 + r, p.rows - 1) * p.k + run * 32) / 4;
     [[unroll]] for (uint h = 0; h < kHeld; ++h) {
-      held[r * kHeld + h] = a[at + (h * kThreads + gl_SubgroupInvocationID) % 8];
+      held[which * kPart + r * kHeld + h] = a[at + (h * kThreads + gl_SubgroupInvocationID) % 8];
     }
   }
 }
 #endif
 
-// The product of the run that was unpacked with run `run` of row m0 + r of A.
-float product(uint m0, uint r, uint run) {
+// The product of the run that was unpacked with run `run` of row m0 + r of A; shuffle: with the one held as `which`.
+float product(uint m0, uint r, uint run, uint which) {
 #ifdef SHUFFLE
   vec4 sums = vec4(0.0);
   [[unroll]] for (uint q = 0; q < 8; ++q) {
-    sums += numbers[q] * subgroupShuffle(held[r * kHeld + q / kThreads], q % kThreads);
+    sums += numbers[q] * subgroupShuffle(held[which * kPart + r * kHeld + q / kThreads], q % kThreads);
   }
   return scale * ((sums.x + sums.y) + (sums.z + sums.w));
 #else
@@ -181,9 +182,9 @@ uint touch_rows(uint first_row) {
 }
 
 #ifdef SHUFFLE
-#define HOLD(m0, run) hold(m0, run);
+#define HOLD(m0, run, which) hold(m0, run, which);
 #else
-#define HOLD(m0, run)
+#define HOLD(m0, run, which)
 #endif
 
 void main() {
@@ -200,21 +201,22 @@ void main() {
   [[unroll]] for (uint i = 0; i < kSums; ++i) acc[i] = 0.0;
   if (kPairs) {
     for (uint pair = along; pair < runs / 2; pair += kAlong) {
-      [[unroll]] for (uint half_of_pair = 0; half_of_pair < 2; ++half_of_pair) {
-        HOLD(m0, 2 * pair + half_of_pair)
-        [[unroll]] for (uint j = 0; j < kSpan; ++j) {
-          unpack(min(n0 + j * kAcross, p.n - 1) * (runs / 2) + pair, half_of_pair == 1);
-          [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, 2 * pair + half_of_pair);
+      HOLD(m0, 2 * pair, 0)
+      HOLD(m0, 2 * pair + 1, 1)
+      [[unroll]] for (uint j = 0; j < kSpan; ++j) {
+        [[unroll]] for (uint which = 0; which < 2; ++which) {
+          unpack(min(n0 + j * kAcross, p.n - 1) * (runs / 2) + pair, which == 1);
+          [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, 2 * pair + which, which);
         }
       }
     }
   } else {
     for (uint run = along; run < runs; run += kAlong) {
-      HOLD(m0, run)
+      HOLD(m0, run, 0)
       [[unroll]] for (uint j = 0; j < kSpan; ++j) {
         const uint at = min(n0 + j * kAcross, p.n - 1) * runs + run;
         unpack(at >> 1, (at & 1) != 0);
-        [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, run);
+        [[unroll]] for (uint r = 0; r < kRows; ++r) acc[j * kRows + r] += product(m0, r, run, 0);
       }
     }
   }

@@ -99,6 +99,11 @@ std::vector<OpCase> quantized_cases() {
   for (const DType dtype : {DType::q4_k, DType::q5_k, DType::q6_k}) {
     all.push_back(one("odd sizes", dtype, {19, 512}, {37, 512}));
   }
+  // Weights that end with a whole vector of four words; pairs of runs begin at any word.
+  for (const DType dtype : {DType::q8_0, DType::q4_0}) {
+    all.push_back(one("one row, whole vectors", dtype, {1, 192}, {48, 192}));
+    all.push_back(one("three rows, whole vectors", dtype, {3, 64}, {40, 64}));
+  }
   all.push_back(one("one row", DType::q8_0, {1, 32}, {5, 32}));
   all.push_back(one("a vector", DType::q4_0, {32}, {50, 32}));
   all.push_back(one("not transposed", DType::q8_0, {33, 21}, {21, 64}, 0));
