@@ -52,15 +52,20 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
                 user, body = std::optional(std::move(body))]() mutable {
       std::string message;
       const graft_status status = guarded(context, [&]() -> Status {
-        const Running running(its);
-        Status result =
-            running.is_cancelled() ? error(Code::cancelled, "It was cancelled before it began.") : (*body)(*of);
+        const auto run = [&]() -> Status {
+          const Running running(its);
+          return running.is_cancelled() ? error(Code::cancelled, "It was cancelled before it began.") : (*body)(*of);
+        };
+        Status result = run();
         message = result.message();
+        // Before anybody is told: who then destroys the handle may take up at once what it held, as its checkpoints.
+        body.reset();
+        of = nullptr;
         return result;
       });
       if (status != GRAFT_OK && message.empty()) message = graft_status_name(status);
       done(user, status, message.c_str());
-      const CallScope<graft_context> call(*context);  // what goes with the handles is the device's
+      const CallScope<graft_context> call(*context);  // after an exception: what goes with the handles is the device's
       body.reset();
       of = nullptr;
     };
