@@ -21,19 +21,6 @@ constexpr std::string_view kEmbedding = "graft/embedding";
 
 }  // namespace
 
-Status Embedder::find_inputs(const Model& model) {
-  const Graph& graph = model.graph;
-  GRAFT_TRY_ASSIGN(inputs_, text_inputs_of(graph));
-  const ValueId tokens = graph.inputs()[0];
-  for (const Node& node : graph.nodes()) {
-    const bool looks_up = node.op == Op::gather && node.inputs[1] == tokens && node.attrs.integer("axis") == 0;
-    if (!looks_up) continue;
-    const Dim& rows = graph.value(node.inputs[0]).shape[0];
-    if (rows.is_constant()) vocabulary_ = rows.value();
-  }
-  return {};
-}
-
 /// The vectors of a text's tokens times weights that add up to 1, on the device.
 Status Embedder::add_pooling(const Model& model) {
   GRAFT_TRY_ASSIGN(pooled_, borrow_model(model));
@@ -65,7 +52,8 @@ Result<std::unique_ptr<Embedder>> Embedder::create(gpu::Device& device, const Mo
   }
   out->pooling_ = options.pooling.value_or(pooling_of(model.metadata).value_or(Pooling::mean));
   out->normalize_ = options.normalize || (!options.pooling && normalizes(model.metadata));
-  GRAFT_TRY(out->find_inputs(model));
+  GRAFT_TRY_ASSIGN(out->inputs_, text_inputs_of(model.graph));
+  out->vocabulary_ = table_rows(model.graph);
   GRAFT_TRY(out->add_pooling(model));
   if (model.tokenizer) {
     GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_of(model));

@@ -52,7 +52,6 @@ class Embedder {
 
  private:
   Embedder() = default;
-  Status find_inputs(const Model& model);
   Status add_pooling(const Model& model);
   Status check(std::span<const std::vector<text::TokenId>> texts) const;
   std::uint32_t padded(std::size_t tokens) const;

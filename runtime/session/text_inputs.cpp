@@ -20,14 +20,19 @@ bool is_state(const Value& value, const Shape& tokens) {
 
 bool is_scale(const Graph& graph, NodeId node) { return node.valid() && graph.node(node).op == Op::affine; }
 
-/// What a head reads: before its scale and cap, and its product with a matrix, and what that may be scaled by before
-/// it. kNoValue where `output` is no such.
-ValueId before_head(const Graph& graph, ValueId output) {
+/// The product of which `output` is the scaled and capped result; not valid where it is no such.
+NodeId product_of(const Graph& graph, ValueId output) {
   NodeId by = graph.value(output).producer;
   while (is_scale(graph, by) || (by.valid() && graph.node(by).op == Op::tanh)) {
     by = graph.value(graph.node(by).inputs[0]).producer;
   }
-  if (!by.valid() || graph.node(by).op != Op::matmul) return kNoValue;
+  return by.valid() && graph.node(by).op == Op::matmul ? by : NodeId();
+}
+
+/// What a head reads, before what it may be scaled by. kNoValue where `output` is no head's.
+ValueId before_head(const Graph& graph, ValueId output) {
+  const NodeId by = product_of(graph, output);
+  if (!by.valid()) return kNoValue;
   ValueId hidden = graph.node(by).inputs[0];
   while (is_scale(graph, graph.value(hidden).producer)) hidden = graph.node(graph.value(hidden).producer).inputs[0];
   return hidden;
@@ -70,14 +75,14 @@ void remember_pooling(Pooling pooling, bool normalize, Metadata& metadata) {
 Result<TextInputs> text_inputs_of(const Graph& graph) {
   TextInputs out;
   const std::vector<ValueId> inputs = graph.inputs();
-  if (inputs.empty()) return unsupported("The model has no input; one that embeds texts takes token ids.");
+  if (inputs.empty()) return unsupported("The model has no input; one of texts takes token ids.");
   const Value& tokens = graph.value(inputs[0]);
   for (const ValueId id : inputs) {
     const Value& value = graph.value(id);
     const bool fits = value.dtype == DType::i32 && value.shape.rank() == 2 && value.shape == tokens.shape;
     if (!fits || !value.shape[0].is_symbol() || !value.shape[1].is_symbol() || value.shape[0] == value.shape[1]) {
       return unsupported("The input \"", value.name, "\" is ", dtype_name(value.dtype), value.shape.text(),
-                         "; a model that embeds texts takes i32[batch, seq].");
+                         "; a model of texts takes i32[batch, seq].");
     }
     TextInput::Role role = TextInput::Role::tokens;
     if (id != inputs[0]) {
@@ -123,6 +128,22 @@ Result<ValueId> hidden_state_of(const Graph& graph, std::string_view of) {
   return unsupported(
       "The model has no head whose input would be its last hidden state, and no output \"last_hidden_state\": name the "
       "value that is to be pooled.");
+}
+
+NodeId head_of(const Graph& graph) {
+  const auto ports = passes::decoder_ports(graph);
+  return ports.ok() ? product_of(graph, ports->logits) : NodeId();
+}
+
+std::int64_t table_rows(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    const bool looks_up =
+        node.op == Op::gather && node.inputs[1] == graph.inputs()[0] && node.attrs.integer("axis") == 0;
+    if (!looks_up) continue;
+    const Dim& rows = graph.value(node.inputs[0]).shape[0];
+    if (rows.is_constant()) return rows.value();
+  }
+  return 0;
 }
 
 void fill_text_row(TextInput::Role role, std::span<const text::TokenId> tokens, std::span<std::int32_t> row) {

@@ -47,6 +47,12 @@ Result<TextInputs> text_inputs_of(const Graph& graph);
 /// head reads, or the only output.
 Result<ValueId> hidden_state_of(const Graph& graph, std::string_view of);
 
+/// The product that gives a language model's logits, before their scale and cap; not valid where there is none.
+NodeId head_of(const Graph& graph);
+
+/// How many tokens the table has that the first input is looked up in; 0: unknown.
+std::int64_t table_rows(const Graph& graph);
+
 /// What an input holds for a text in a row of its own; tokens that do not fit are cut off.
 void fill_text_row(TextInput::Role role, std::span<const text::TokenId> tokens, std::span<std::int32_t> row);
 /// Weights of `count` tokens that add up to 1, and zeros behind them.

@@ -32,14 +32,16 @@ def ids(text):
     return [IDS.get(letter, UNKNOWN) for letter in text.replace(" ", SPACE)]
 
 
-def write_model(folder, **tokenizer_config):
+def write_model(folder, columns=16, inner=24, **tokenizer_config):
+    """Of `columns` in each layer, `inner` within feed-forwards."""
     os.makedirs(folder)
-    shapes = {"model.embed_tokens": (len(IDS), 16), "model.norm": (16,)}
+    shapes = {"model.embed_tokens": (len(IDS), columns), "model.norm": (columns,)}
     for i in range(2):
-        for name, shape in (("input_layernorm", (16,)), ("post_attention_layernorm", (16,)),
-                            ("self_attn.q_proj", (16, 16)), ("self_attn.k_proj", (8, 16)),
-                            ("self_attn.v_proj", (8, 16)), ("self_attn.o_proj", (16, 16)), ("mlp.gate_proj", (24, 16)),
-                            ("mlp.up_proj", (24, 16)), ("mlp.down_proj", (16, 24))):
+        for name, shape in (("input_layernorm", (columns,)), ("post_attention_layernorm", (columns,)),
+                            ("self_attn.q_proj", (columns, columns)), ("self_attn.k_proj", (columns // 2, columns)),
+                            ("self_attn.v_proj", (columns // 2, columns)), ("self_attn.o_proj", (columns, columns)),
+                            ("mlp.gate_proj", (inner, columns)), ("mlp.up_proj", (inner, columns)),
+                            ("mlp.down_proj", (columns, inner))):
             shapes[f"model.layers.{i}.{name}"] = shape
     tensors = {}
     for seed, (name, shape) in enumerate(shapes.items()):
@@ -50,7 +52,7 @@ def write_model(folder, **tokenizer_config):
                  "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": SPACE},
                  "pre_tokenizer": None, "post_processor": None,
                  "model": {"type": "BPE", "unk_token": "<unk>", "vocab": IDS, "merges": []}}
-    for name, content in (("config", CONFIG), ("tokenizer", tokenizer),
+    for name, content in (("config", {**CONFIG, "hidden_size": columns, "intermediate_size": inner}), ("tokenizer", tokenizer),
                           ("tokenizer_config", {"eos_token": "</s>", **tokenizer_config})):
         with open(f"{folder}/{name}.json", "w") as out:
             json.dump(content, out)

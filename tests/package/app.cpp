@@ -76,6 +76,19 @@ bool says_so(graft::Model& model) {
          std::ranges::equal((*vectors)[0], (*vectors)[1]);
 }
 
+/// What matters in its matrices; true where the model is no language model.
+bool knows_what_matters(graft::Model& model) {
+  auto importance = model.importance({.context = 4, .chunks = 2});
+  if (!importance.ok()) return model.tokenizer().status().code() == GRAFT_NOT_FOUND;
+  const std::vector<std::int32_t> tokens = {1, 2, 3, 4, 5};
+  auto waiting = importance->add(tokens);
+  if (!waiting.ok() || *waiting != 1) return false;
+  auto left = importance->step();
+  auto info = importance->info();
+  return left.ok() && *left == 0 && info.ok() && info->chunks == 1 && info->dropped == 1 &&
+         importance->matrices().at(0).tokens == 4;
+}
+
 /// Several texts at once, whose callbacks outlive the calls that name them; true where the model is no language model.
 bool says_several(graft::Model& model) {
   auto generator = model.generator({.sequences = 2});
@@ -222,6 +235,7 @@ int main(int argc, char** argv) {
   if (!model.ok()) return fail("load", model.status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
   if (!says_several(*model)) return fail("several texts", graft::Status());
+  if (!knows_what_matters(*model)) return fail("importance", graft::Status());
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
   if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
   if (!works_in_a_group(*model)) return fail("a group", graft::Status());

@@ -74,6 +74,11 @@ endif()
 run(${WORK}/build/inspect_c ${WORK}/lenet.graft ${WORK}/inspected)
 run(${WORK}/build/evaluate_c ${WORK}/lenet.graft "digits:?count=96")
 run(${WORK}/build/embed_cpp ${WORK}/lenet.graft ${WORK}/kept_cpp)
+# A language model, as small as they come.
+file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/gguf/llama ${WORK}/llama.gguf)
+run(${WORK}/prefix/bin/graft convert ${WORK}/llama.gguf -o ${WORK}/llama.graft)
+file(WRITE ${WORK}/text "abbbb\nbbbb\nbb\nbbbbbb\nb\nbbbbbbbbbbbbbb\nbbb\nbbbb")
+run(${WORK}/build/importance_c ${WORK}/llama.graft ${WORK}/text ${WORK}/imatrix.gguf ${WORK}/by_importance.gguf)
 file(MAKE_DIRECTORY ${WORK}/app)
 run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)
 

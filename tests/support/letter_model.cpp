@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
+#include "runtime/passes/bind.h"
 #include "runtime/text/vocabulary_bytes.h"
 #include "tools/convert/decoder/decoder_graph.h"
 
@@ -85,6 +87,23 @@ Model letter_model(const LetterModel& options) {
     model.tokenizer = TokenizerData{text::kVocabularyFormat, text::vocabulary_to_bytes(letters())};
   }
   return model;
+}
+
+RefTensors letter_values(const Model& model, const std::vector<std::int32_t>& tokens) {
+  const auto count = static_cast<std::int64_t>(tokens.size());
+  const Graph bound = bind(model.graph, {{"batch", 1}, {"seq", count}}).value();
+  RefTensors tensors;
+  for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
+    const auto bytes = model.weight({i});
+    if (!bytes) continue;
+    const Value& value = model.graph.values()[i];
+    std::vector<float> numbers(value.shape.elements());
+    std::memcpy(numbers.data(), bytes->data(), bytes->size());
+    tensors[value.name] = {value.shape.values(), {numbers.begin(), numbers.end()}};
+  }
+  tensors["tokens"] = {{1, count}, {tokens.begin(), tokens.end()}};
+  EXPECT_TRUE(interpret(bound, tensors).ok());
+  return tensors;
 }
 
 }  // namespace graft::test

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/model/model.h"
+#include "runtime/reference/interpreter.h"
 
 namespace graft::test {
 
@@ -18,5 +20,8 @@ struct LetterModel {
 
 /// Random weights, 17 tokens, a context of 48. Fails the running test where it cannot be made.
 Model letter_model(const LetterModel& options = {});
+
+/// All values of its graph, or of one like it, for a text alone, in double precision.
+RefTensors letter_values(const Model& model, const std::vector<std::int32_t>& tokens);
 
 }  // namespace graft::test

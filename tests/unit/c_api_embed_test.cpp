@@ -4,9 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/op_id.gen.h"
-#include "runtime/passes/bind.h"
 #include "runtime/passes/decode_graph.h"
-#include "runtime/reference/interpreter.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
@@ -35,20 +33,7 @@ std::vector<double> hidden_of(const Model& model, const Ids& text) {
   const ValueId output = model.graph.outputs()[0].value;
   const Node& last = model.graph.node(model.graph.value(output).producer);
   const ValueId hidden = model.graph.outputs()[0].name == "logits" ? last.inputs[0] : output;
-  const std::string name = model.graph.value(hidden).name;
-  const Graph bound = bind(model.graph, {{"batch", 1}, {"seq", static_cast<std::int64_t>(text.size())}}).value();
-  RefTensors tensors;
-  for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
-    const auto bytes = model.weight({i});
-    if (!bytes) continue;
-    const Value& value = model.graph.values()[i];
-    std::vector<float> numbers(value.shape.elements());
-    std::memcpy(numbers.data(), bytes->data(), bytes->size());
-    tensors[value.name] = {value.shape.values(), {numbers.begin(), numbers.end()}};
-  }
-  tensors["tokens"] = {{1, static_cast<std::int64_t>(text.size())}, {text.begin(), text.end()}};
-  EXPECT_TRUE(interpret(bound, tensors).ok());
-  return tensors[name].data;
+  return letter_values(model, text)[model.graph.value(hidden).name].data;
 }
 
 class Embed : public testing::Test {

@@ -6,6 +6,7 @@
 
 #include "tests/support/c_api.h"
 #include "tests/support/paths.h"
+#include "tools/convert/gguf/imatrix.h"
 #include "tools/convert/onnx/example_onnx.h"
 
 namespace graft::test::convert_c_api_test {
@@ -224,6 +225,55 @@ TEST_F(ConvertCApi, AModelGoesBackToOtherFormats) {
   EXPECT_EQ(export_to(out_, out_, nullptr), GRAFT_INVALID_ARGUMENT) << "over its source";
   EXPECT_EQ(export_to(folder_.file("nowhere"), gguf, nullptr), GRAFT_NOT_FOUND);
   EXPECT_EQ(graft_export(out_.c_str(), nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(ConvertCApi, ImportanceMatricesAreWrittenUnderTheNamesOfGguf) {
+  ASSERT_EQ(convert_to(kLanguageModel, out_), GRAFT_OK) << message_;
+  const std::string name = "model.layers.0.mlp.down_proj.weight", path = folder_.file("im.gguf");
+  const Model model = converted();
+  const std::int64_t columns = model.graph.value(model.graph.find_value(name)).shape[1].value();
+  const std::vector<double> sums(static_cast<std::size_t>(columns), 6);
+  graft_importance_matrix matrix = {name.c_str(), sums.data(), sums.size(), 3};
+  const char* const datasets[] = {"a.txt"};
+  auto options = sized<graft_imatrix_options>();
+  options.matrices = &matrix;
+  options.matrix_count = 1;
+  options.datasets = datasets;
+  options.dataset_count = 1;
+  options.chunks = 1;
+  options.context = 3;
+  const auto write = [&](const std::string& of, const char* output) {
+    graft_conversion* made = nullptr;
+    const graft_status status = graft_write_imatrix(of.c_str(), &options, output, &made);
+    message_ = graft_conversion_message(made);
+    graft_conversion_destroy(made);
+    return status;
+  };
+  ASSERT_EQ(write(out_, nullptr), GRAFT_OK) << message_;
+  ASSERT_EQ(write(out_, path.c_str()), GRAFT_OK) << message_;
+  const auto back = convert::read_imatrix(os::system_files(), path);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(*back, (convert::Importance{{"blk.0.ffn_down.weight", std::vector<float>(sums.size(), 2)}}));
+  EXPECT_EQ(write(out_, out_.c_str()), GRAFT_INVALID_ARGUMENT) << "over its source";
+  matrix.columns -= 1;
+  EXPECT_EQ(write(out_, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(message_, name)) << message_;
+  matrix.columns += 1;
+  for (const char* other : {"model.layers.0.mlp.side_proj.weight", "logits", "model.norm.weight"}) {
+    matrix.name = other;
+    EXPECT_EQ(write(out_, nullptr), GRAFT_INVALID_ARGUMENT) << other;
+    EXPECT_TRUE(contains(message_, other)) << message_;
+  }
+  options.matrix_count = 0;
+  EXPECT_EQ(write(out_, path.c_str()), GRAFT_INVALID_ARGUMENT) << "of nothing";
+  options.matrix_count = 1;
+  options.matrices = nullptr;
+  EXPECT_EQ(write(out_, path.c_str()), GRAFT_INVALID_ARGUMENT);
+  options.matrices = &matrix;
+  ASSERT_EQ(convert_to(onnx_, out_), GRAFT_OK) << message_;
+  EXPECT_EQ(write(out_, nullptr), GRAFT_NOT_FOUND);
+  EXPECT_TRUE(contains(message_, "no names in GGUF")) << message_;
+  EXPECT_EQ(graft_write_imatrix(out_.c_str(), &options, path.c_str(), nullptr), GRAFT_INVALID_ARGUMENT);
 }
 
 TEST_F(ConvertCApi, AdaptersOfOtherProgramsAreConvertedForTheirBase) {

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "tests/support/temporary_folder.h"
 #include "tools/convert/gguf/gguf_write.h"
 
 namespace graft::test::convert_imatrix_test {
@@ -41,6 +42,47 @@ TEST(Imatrix, HoldsMeanSquares) {
   ASSERT_TRUE(read_back.ok()) << read_back.status().message();
   EXPECT_EQ(read_back->at("blk.0.attn_q.weight"), (std::vector<float>{2, 0, 1}));
   EXPECT_EQ(read_back->at("output.weight"), (std::vector<float>{1, 2}));  // a count of 0 divides nothing
+}
+
+TEST(Imatrix, IsReadAsItWasWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("im.gguf");
+  const std::vector<double> query{8, 0, 4, 1e-30}, down{2.5};
+  ASSERT_TRUE(convert::write_imatrix(os::system_files(), path,
+                                     {{"blk.1.ffn_down.weight", down, 2}, {"blk.0.attn_q.weight", query, 4}},
+                                     {{"a.txt", "b.txt"}, 3, 512})
+                  .ok());
+  const auto back = convert::read_imatrix(os::system_files(), path);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(*back,
+            (convert::Importance{{"blk.0.attn_q.weight", {2, 0, 1, 1e-30F / 4}}, {"blk.1.ffn_down.weight", {1.25F}}}));
+  const auto mapped = os::system_files().map(path);
+  ASSERT_TRUE(mapped.ok());
+  const auto file = convert::GgufFile::parse((*mapped)->bytes());
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->integer("imatrix.chunk_count").value(), 3);
+  EXPECT_EQ(file->integer("imatrix.chunk_size").value(), 512);
+  std::vector<std::string> names;
+  for (const convert::GgufTensor& tensor : file->tensors()) {
+    names.emplace_back(tensor.name);
+    EXPECT_EQ(tensor.dims.size(), 1u) << tensor.name;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"blk.0.attn_q.weight.in_sum2", "blk.0.attn_q.weight.counts",
+                                             "blk.1.ffn_down.weight.in_sum2", "blk.1.ffn_down.weight.counts"}));
+}
+
+TEST(Imatrix, WhatNoFileHoldsIsNotWritten) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("im.gguf");
+  const std::vector<double> good{1}, large{1e39}, nan{std::numeric_limits<double>::quiet_NaN()}, negative{-1};
+  for (const auto* sums : {&large, &nan, &negative}) {
+    const Status written = convert::write_imatrix(os::system_files(), path, {{"a", *sums, 1}}, {});
+    EXPECT_EQ(written.code(), Code::invalid_argument) << written.message();
+  }
+  const Status twice =
+      convert::write_imatrix(os::system_files(), path, {{"a", good, 1}, {"b", good, 1}, {"a", good, 1}}, {});
+  EXPECT_EQ(twice.code(), Code::invalid_argument) << twice.message();
+  EXPECT_FALSE(os::system_files().map(path).ok());
 }
 
 TEST(Imatrix, OthersAreRefused) {

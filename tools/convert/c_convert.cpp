@@ -13,6 +13,7 @@
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
+#include "tools/convert/language_model/imatrix_names.h"
 #include "tools/convert/onnx/example_onnx.h"
 
 struct graft_conversion {
@@ -158,6 +159,30 @@ Status export_to(const char* path, const graft_export_options* given, const char
   return ok_status();
 }
 
+Status write_imatrix_to(const char* path, const graft_imatrix_options* given, const char* output) {
+  GRAFT_TRY(need_paths({path}));
+  GRAFT_TRY_ASSIGN(const graft_imatrix_options options, c_api::read_options(given, "graft_imatrix_options"));
+  GRAFT_TRY_ASSIGN(const auto matrices, read_items(options.matrices, options.matrix_count, "matrices"));
+  std::vector<ImatrixEntry> entries;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const graft_importance_matrix& one = matrices[i];
+    GRAFT_TRY(need_names(i, "matrices", {one.name}));
+    GRAFT_TRY_ASSIGN(const auto sums, read_items(one.sums, one.columns, "sums"));
+    entries.push_back({one.name, sums, one.tokens});
+  }
+  if (entries.empty()) return invalid("An importance matrix is of one matrix or more; there are none.");
+  ImatrixFacts facts;
+  GRAFT_TRY(read_patterns(options.datasets, options.dataset_count, "data sets", facts.datasets));
+  facts.chunks = static_cast<std::uint32_t>(std::min<std::uint64_t>(options.chunks, INT32_MAX));  // llama.cpp's int
+  facts.chunk_size = options.context;
+  os::FileSystem& files = os::system_files();
+  GRAFT_TRY_ASSIGN(const Model model, load_model(files, path, {.check = WeightCheck::never}));
+  GRAFT_TRY_ASSIGN(entries, named_for_gguf(model, std::move(entries)));
+  if (output == nullptr) return ok_status();
+  GRAFT_TRY(check_apart(path, output));
+  return write_imatrix(files, output, std::move(entries), facts);
+}
+
 /// work(conversion), with its sentence kept.
 template <typename Work>
 graft_status run(graft_conversion** conversion, Work work) {
@@ -196,6 +221,12 @@ graft_status graft_export(const char* path, const graft_export_options* options,
                           graft_conversion** conversion) {
   return graft::convert::run(
       conversion, [&](graft_conversion& made) { return graft::convert::export_to(path, options, output, made); });
+}
+
+graft_status graft_write_imatrix(const char* path, const graft_imatrix_options* options, const char* output,
+                                 graft_conversion** conversion) {
+  return graft::convert::run(
+      conversion, [&](graft_conversion&) { return graft::convert::write_imatrix_to(path, options, output); });
 }
 
 graft_status graft_convert_example(const char* name, uint64_t seed, const char* output, graft_conversion** conversion) {

@@ -6,14 +6,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "graft/cache.h"
-#include "graft/graft.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 #include "tools/graft/device.h"
 #include "tools/graft/numbers.h"
 #include "tools/graft/options.h"
 #include "tools/graft/output.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -37,52 +36,8 @@ struct EmbedArguments {
   std::string output;
 };
 
-struct Destroy {
-  void operator()(graft_context* context) const { graft_context_destroy(context); }
-  void operator()(graft_model* model) const { graft_model_destroy(model); }
-  void operator()(graft_embedder* embedder) const { graft_embedder_destroy(embedder); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Destroy>;
-
-void write_log(void*, graft_log_level level, const char* message) {
-  static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  std::fprintf(stderr, "graft [%s] %s\n", kNames[level], message);
-}
-
-/// What a call's failure says.
-Status checked(graft_status status, const graft_context* context) {
-  if (status == GRAFT_OK) return {};
-  return error(static_cast<Code>(status), graft_message(context));
-}
-
-Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
-  graft_context_options options = {};
-  options.struct_size = sizeof options;
-  if (!flags.device.empty()) options.device = flags.device.c_str();
-  if (!flags.library.empty()) options.vulkan_library = flags.library.c_str();
-  options.log = write_log;
-  options.log_level = flags.verbose ? GRAFT_LOG_DEBUG : GRAFT_LOG_ERROR;
-  if (flags.matmul_precision == "high") options.matmul_precision = GRAFT_MATMUL_HIGH;
-  if (flags.matmul_precision == "medium") options.matmul_precision = GRAFT_MATMUL_MEDIUM;
-  graft_context* made = nullptr;
-  const graft_status created = graft_context_create(&options, &made);
-  Owned<graft_context> context(made);
-  GRAFT_TRY(checked(created, made));
-  graft_cache_options cache = {};
-  cache.struct_size = sizeof cache;
-  const std::string folder = cache_folder(flags);
-  cache.folder = folder.c_str();
-  cache.skip_self_test = flags.no_self_test ? 1 : 0;
-  if (!folder.empty()) GRAFT_TRY(checked(graft_context_open_cache(made, &cache), made));
-  return context;
-}
-
 Result<Owned<graft_model>> open_with_adapters(graft_context* context, const EmbedArguments& options) {
-  graft_model* made = nullptr;
-  const graft_status loaded = graft_model_load(context, options.path.c_str(), &made);
-  Owned<graft_model> model(made);
-  GRAFT_TRY(checked(loaded, context));
+  GRAFT_TRY_ASSIGN(auto model, open_model(context, options.path));
   if (options.adapters.empty()) return model;
   std::vector<std::string> files = options.adapters;
   std::vector<double> weights;
@@ -90,8 +45,8 @@ Result<Owned<graft_model>> open_with_adapters(graft_context* context, const Embe
   std::vector<const char*> paths;
   for (const std::string& file : files) paths.push_back(file.c_str());
   const bool plain = files.size() == 1 && weights[0] == 1;  // DoRA's stand alone
-  GRAFT_TRY(checked(plain ? graft_model_load_adapters(made, paths[0])
-                          : graft_model_load_adapters_together(made, paths.data(), weights.data(), paths.size()),
+  GRAFT_TRY(checked(plain ? graft_model_load_adapters(model.get(), paths[0])
+                          : graft_model_load_adapters_together(model.get(), paths.data(), weights.data(), paths.size()),
                     context));
   return model;
 }
@@ -243,14 +198,7 @@ Action add_embed(CLI::App& app) {
   app.add_option("--precision", options->precision, "How results on the way are kept: f32, f16 or bf16")
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   app.add_option("-o,--output", options->output, "A .npy file, or lines of JSON; without it, these on standard output");
-  auto& flags = options->flags;
-  app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
-  app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
-  app.add_option("--matmul-precision", flags.matmul_precision, "Products of f32 values: highest, high or medium")
-      ->check(CLI::IsMember({"highest", "high", "medium"}));
-  app.add_option("--cache", flags.cache, "Folder for what is remembered of the device; \"none\" for no files");
-  app.add_flag("--no-self-test", flags.no_self_test, "Use kernels on this device without testing them first");
-  app.add_flag("--verbose", flags.verbose, "Show graft's log on stderr");
+  add_public_device_flags(app, options->flags);
   return [options] { return run_embed(*options); };
 }
 

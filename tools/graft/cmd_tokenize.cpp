@@ -10,6 +10,7 @@
 #include "graft/language.h"
 #include "tools/graft/command.h"
 #include "tools/graft/numbers.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -29,14 +30,6 @@ struct TokenizeArguments {
   bool spell_special = false;
   bool json = false;
 };
-
-struct Destroy {
-  void operator()(graft_context* context) const { graft_context_destroy(context); }
-  void operator()(graft_model* model) const { graft_model_destroy(model); }
-  void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
-};
-template <typename T>
-using Owned = std::unique_ptr<T, Destroy>;
 
 /// The model's tokenizer, without a device.
 class OpenTokenizer {

@@ -29,6 +29,7 @@ Action add_compare(CLI::App& app);
 Action add_convert(CLI::App& app);
 Action add_chat(CLI::App& app);
 Action add_generate(CLI::App& app);
+Action add_imatrix(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_run(CLI::App& app);

@@ -37,6 +37,8 @@ constexpr Command kCommands[] = {
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors, ONNX or TFLite file",
      graft::cli::add_export},
+    {"imatrix", "Find out over a text what matters in a language model's matrices, to quantize it by",
+     graft::cli::add_imatrix},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"delta", "Make, average and apply what training changed, for devices that come and go", graft::cli::add_delta},
     {"simulate", "Federated training of many clients on this machine", graft::cli::add_simulate},

@@ -298,6 +298,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/evaluate.h"
 #include "graft/gate.h"
 #include "graft/generate.h"
+#include "graft/importance.h"
 #include "graft/inputs.h"
 #include "graft/language.h"
 #include "graft/media.h"

@@ -18,6 +18,7 @@
 #include "graft/async.hpp"
 #include "graft/base.hpp"
 #include "graft/data.hpp"
+#include "graft/importance.hpp"
 #include "graft/language.hpp"
 #include "graft/memory.hpp"
 #include "graft/session.hpp"
@@ -206,6 +207,21 @@ class Model {
     Status made = status(graft_embedder_create(handle_.get(), &raw, &embedder));
     if (!made.ok()) return made;
     return Embedder(embedder, context_);
+  }
+
+  /// How much the columns of a language model's matrices matter to texts: plans one chunk of them.
+  Result<Importance> importance(const ImportanceOptions& options = {}) {
+    auto raw = detail::sized<graft_importance_options>();
+    raw.context = options.context;
+    raw.chunks = options.chunks;
+    raw.head = options.head ? 1 : 0;
+    raw.parse_special = options.parse_special ? 1 : 0;
+    raw.budget = options.budget;
+    raw.recover_device = options.recover_device ? 1 : 0;
+    graft_importance* importance = nullptr;
+    Status made = status(graft_importance_create(handle_.get(), &raw, &importance));
+    if (!made.ok()) return made;
+    return Importance(importance, context_);
   }
 
   /// How the model's text becomes tokens; needs the model no longer.

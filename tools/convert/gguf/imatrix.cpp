@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 
 #include "platform/base/checked.h"
 #include "platform/base/text.h"
+#include "tools/convert/gguf/gguf_write.h"
 
 namespace graft::convert {
 namespace {
@@ -64,6 +66,38 @@ Result<Importance> read_imatrix(os::FileSystem& files, const std::string& path) 
   const auto file = GgufFile::parse((*mapped)->bytes());
   if (!file.ok()) return Status(file.status()).with_context(context);
   return read_imatrix(*file).with_context(context);
+}
+
+Status write_imatrix(os::FileSystem& files, const std::string& path, std::vector<ImatrixEntry> entries,
+                     const ImatrixFacts& facts) {
+  GgufWriter writer;
+  writer.add("general.type", "imatrix");
+  writer.add("imatrix.datasets", std::span(facts.datasets));
+  writer.add("imatrix.chunk_count", facts.chunks);
+  writer.add("imatrix.chunk_size", facts.chunk_size);
+  std::ranges::sort(entries, {}, &ImatrixEntry::name);  // as llama.cpp does
+  std::vector<std::vector<float>> numbers;
+  std::vector<ExportTensor> tensors;
+  const auto put = [&](std::string name, std::vector<std::int64_t> dims) {
+    ExportTensor& tensor = tensors.emplace_back();
+    tensor.name = std::move(name);
+    tensor.source = {std::move(dims), DType::f32, std::as_bytes(std::span(numbers.back()))};
+  };
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const ImatrixEntry& entry = entries[i];
+    if (i > 0 && entries[i - 1].name == entry.name) return invalid("There are two \"", shown(entry.name), "\".");
+    std::vector<float>& sums = numbers.emplace_back();
+    for (const double sum : entry.sums) {
+      if (!(sum >= 0 && sum <= std::numeric_limits<float>::max())) {
+        return invalid("A sum of squares of \"", shown(entry.name), "\" is ", sum, ", which no file holds.");
+      }
+      sums.push_back(static_cast<float>(sum));
+    }
+    put(cat(entry.name, kSums), {static_cast<std::int64_t>(sums.size())});
+    numbers.push_back({static_cast<float>(entry.tokens)});
+    put(cat(entry.name, kCounts), {1});
+  }
+  return writer.write(files, path, tensors);
 }
 
 }  // namespace graft::convert

@@ -95,6 +95,25 @@ typedef struct graft_export_options {
    it came with. options may be NULL. *conversion as above; the report lists the files, and what a user should know. */
 GRAFT_API graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
                                     graft_conversion** conversion);
+
+/* What an importance matrix is written of. */
+typedef struct graft_imatrix_options {
+  size_t struct_size;
+  const graft_importance_matrix* matrices; /* as graft_importance_at() of graft/importance.h gives them */
+  size_t matrix_count;
+  const char* const* datasets; /* where the texts are from: the file says so */
+  size_t dataset_count;
+  uint64_t chunks; /* as graft_importance_describe() has them */
+  uint32_t context;
+} graft_imatrix_options;
+
+/* Writes an importance matrix for the .graft file `path`, as llama.cpp has them (a GGUF file), for
+   graft_export_options.imatrix and for llama.cpp. `output` NULL: nothing is written, and no sums are looked at; the
+   answer is whether the matrices have names in GGUF files. *conversion as above. not_found: the model was not converted
+   from a language model's files, which name the matrices. */
+GRAFT_API graft_status graft_write_imatrix(const char* path, const graft_imatrix_options* options, const char* output,
+                                           graft_conversion** conversion);
+
 /* An untrained example network as an ONNX file, to try things with: graft_convert_example_name() of 0, 1, ... are the
    networks. *conversion as above. not_found: no network of this name. */
 GRAFT_API graft_status graft_convert_example(const char* name, uint64_t seed, const char* output,

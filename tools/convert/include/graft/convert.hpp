@@ -9,6 +9,7 @@
 
 #include "graft/base.hpp"
 #include "graft/convert.h"
+#include "graft/importance.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -123,6 +124,7 @@ struct ExportOptions {
   std::string dtype = {};   ///< what matrices become: "f16", "q8_0", ...; empty: what they are
   std::string source = {};  ///< for "onnx" and "tflite": the file that the model was converted from
   bool allow_non_finite = false;
+  std::string imatrix = {};  ///< for blocks of GGUF files: an importance matrix, by which scales are searched
 };
 
 /// A .graft file, of a model or of adapters, back to a format of other programs. `report`: the files, and notes.
@@ -133,9 +135,32 @@ inline Status export_model(const std::string& path, const std::string& output, c
   raw.dtype = detail::or_null(options.dtype);
   raw.source = detail::or_null(options.source);
   raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
+  raw.imatrix = detail::or_null(options.imatrix);
   graft_conversion* made = nullptr;
   const graft_status code = graft_export(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
+}
+
+/// Writes what Importance found out for the .graft file `path` as an importance matrix, for ExportOptions::imatrix and
+/// llama.cpp. `datasets`: where the texts are from, which the file says.
+inline Status write_imatrix(const std::string& path, const std::vector<ImportanceMatrix>& matrices,
+                            const graft_importance_info& info, const std::string& output,
+                            const std::vector<std::string>& datasets = {}) {
+  std::vector<graft_importance_matrix> raw;
+  for (const ImportanceMatrix& one : matrices) {
+    raw.push_back({one.name.c_str(), one.sums.data(), one.sums.size(), one.tokens});
+  }
+  const auto names = detail::raw_names(datasets);
+  auto options = detail::sized<graft_imatrix_options>();
+  options.matrices = raw.data();
+  options.matrix_count = raw.size();
+  options.datasets = names.data();
+  options.dataset_count = names.size();
+  options.chunks = info.chunks;
+  options.context = info.context;
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_write_imatrix(path.c_str(), &options, output.c_str(), &made);
+  return detail::ended(code, made);
 }
 
 }  // namespace v0
