@@ -4,10 +4,8 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -17,9 +15,11 @@
 #include <string_view>
 
 #include "graft/gloo.h"
+#include "platform/gloo/header.h"
 #include "platform/gloo/loop_thread.h"
 #include "platform/gloo/pulse.h"
 #include "platform/gloo/rendezvous.h"
+#include "platform/gloo/without_sigpipe.h"
 
 namespace graft::gloo_group {
 namespace {
@@ -31,43 +31,6 @@ constexpr std::chrono::milliseconds kFarewell{5000};
 constexpr std::uint64_t kParts = 1ull << 63;
 /// With workers that stand still after a failure, beside the time that they may compute.
 constexpr std::chrono::milliseconds kPatience{2000};
-
-/// No write to a closed connection ends the process, whatever the app does with SIGPIPE. Threads that are started
-/// meanwhile never see it.
-class WithoutSigpipe {
- public:
-  WithoutSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~WithoutSigpipe() {
-    const timespec now = {};
-    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &now) == SIGPIPE) continue;
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  WithoutSigpipe(const WithoutSigpipe&) = delete;
-  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
-
- private:
-  sigset_t pipe_ = {};
-  sigset_t before_ = {};
-  bool was_pending_ = false;
-};
-
-/// What one says to each other in an exchange, of a fixed size. A small part comes along; a large one at the same time
-/// by its size: Gloo sends nothing before the other end waits for just that, and aborts where sizes differ.
-constexpr std::size_t kSmall = 1024;
-struct Header {
-  std::uint64_t call = 0;
-  std::uint64_t bytes = 0;
-  std::uint32_t leaves = 0;
-  std::int32_t why = 0;     ///< graft_status
-  char words[kSmall] = {};  ///< the part where it is small; of one that leaves, the reason
-};
 
 /// What Gloo's workers tell each other, by way of the rendezvous: each sets a key of its own as often as the others.
 class Store : public ::gloo::rendezvous::Store {
@@ -120,9 +83,11 @@ class GlooGroup {
 
   ~GlooGroup() { leave(GRAFT_OK, ""); }
 
-  Status exchange(const void* const* out, const std::size_t* out_bytes, void* const* in, const std::size_t* in_bytes,
-                  std::uint64_t deadline_ms) {
+  Status exchange(const Parts& parts, std::uint64_t deadline_ms) {
     if (!broken_.ok()) return broken_;
+    if (parts.count == 0 || parts.count > kMostParts) {
+      return invalid("An exchange has 1 to ", kMostParts, " parts for each worker, not ", parts.count, ".");
+    }
     const WithoutSigpipe without;
     const auto wait = deadline_ms == UINT64_MAX ? kForever : std::min(kForever, std::chrono::milliseconds(deadline_ms));
     const auto begun = Clock::now();
@@ -130,8 +95,8 @@ class GlooGroup {
       longest_absence_ =
           std::max(longest_absence_, std::chrono::duration_cast<std::chrono::milliseconds>(begun - last_));
     }
-    Posted posted(2 * std::size_t{size_});
-    broken_ = try_exchange(out, out_bytes, in, in_bytes, Clock::now() + wait, posted);
+    Posted posted((1 + parts.count) * size_);
+    broken_ = try_exchange(parts, Clock::now() + wait, posted);
     ++call_;
     last_ = Clock::now();
     if (!broken_.ok()) {
@@ -144,7 +109,7 @@ class GlooGroup {
   void leave(graft_status why, const char* message) {
     if (context_ == nullptr) return;
     const WithoutSigpipe without;
-    Header farewell{call_, 0, 1, why};
+    Header farewell{call_, 1, why};
     std::snprintf(farewell.words, sizeof farewell.words, "%s", message == nullptr ? "" : message);
     std::vector<Header> copies(size_, farewell);
     // Whoever is gone already is none of this one's business. Others may leave as well: each hears the other then.
@@ -244,7 +209,9 @@ class GlooGroup {
 
   std::uint64_t header_tag() const { return call_; }
   /// Who has sent this worker's header of a call is at most one call ahead.
-  std::uint64_t part_tag(std::size_t bytes) const { return kParts | (call_ & 0x7fff) << 48 | bytes; }
+  std::uint64_t part_tag(std::size_t part, std::size_t bytes) const {
+    return kParts | (call_ & 0x1fff) << 50 | part << 48 | bytes;
+  }
 
   void close() {
     pulse_.reset();
@@ -316,13 +283,15 @@ class GlooGroup {
   }
 
   /// What goes and comes in this exchange.
-  Status post(Posted& posted, const void* const* out, const std::size_t* out_bytes, void* const* in,
-              const std::size_t* in_bytes) {
-    const auto large = [](std::size_t bytes) { return bytes <= kSmall ? 0 : bytes; };
+  Status post(Posted& posted, const Parts& parts) {
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t from = (rank_ + size_ - i) % size_;
       GRAFT_TRY(receive(posted, 0, from, &theirs_[from], sizeof(Header), header_tag()));
-      GRAFT_TRY(receive(posted, size_, from, in[from], large(in_bytes[from]), part_tag(in_bytes[from])));
+      const auto small = along(parts.count, parts.in_bytes, from, size_);
+      for (std::size_t p = 0; p < parts.count; ++p) {
+        const std::size_t at = p * size_ + from, bytes = parts.in_bytes[at];
+        if (small[p] == 0) GRAFT_TRY(receive(posted, size_ + p * size_, from, parts.in[at], bytes, part_tag(p, bytes)));
+      }
     }
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t to = (rank_ + i) % size_;
@@ -330,36 +299,44 @@ class GlooGroup {
     }
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t to = (rank_ + i) % size_;
-      GRAFT_TRY(send(posted, size_, to, out[to], large(out_bytes[to]), part_tag(out_bytes[to])));
+      const auto small = along(parts.count, parts.out_bytes, to, size_);
+      for (std::size_t p = 0; p < parts.count; ++p) {
+        const std::size_t at = p * size_ + to, bytes = parts.out_bytes[at];
+        if (small[p] == 0) GRAFT_TRY(send(posted, size_ + p * size_, to, parts.out[at], bytes, part_tag(p, bytes)));
+      }
     }
     return {};
   }
 
-  Status try_exchange(const void* const* out, const std::size_t* out_bytes, void* const* in,
-                      const std::size_t* in_bytes, Clock::time_point until, Posted& posted) {
+  /// What this worker gives itself.
+  void take_own(const Parts& parts) const {
+    for (std::size_t at = rank_; at < parts.count * size_; at += size_) {
+      if (parts.in_bytes[at] > 0) std::memcpy(parts.in[at], parts.out[at], parts.in_bytes[at]);
+    }
+  }
+
+  Status try_exchange(const Parts& parts, Clock::time_point until, Posted& posted) {
     mine_.resize(size_);
     theirs_.resize(size_);
     for (std::uint32_t r = 0; r < size_; ++r) {
       theirs_[r].leaves = 0;
-      mine_[r].call = call_;
-      mine_[r].bytes = out_bytes[r];
-      if (out_bytes[r] != 0 && out_bytes[r] <= kSmall) std::memcpy(mine_[r].words, out[r], out_bytes[r]);
+      mine_[r].write(call_, parts, r, size_);
     }
     Status headers;
-    const Status posts = on_loop([&] { headers = post(posted, out, out_bytes, in, in_bytes); });
+    const Status posts = on_loop([&] { headers = post(posted, parts); });
     if (!posts.ok()) headers = posts;
     if (headers.ok()) headers = finish(posted, 0, until, false);
-    GRAFT_TRY(check_headers(out_bytes, in_bytes, std::move(headers)));
-    if (in_bytes[rank_] > 0) std::memcpy(in[rank_], out[rank_], in_bytes[rank_]);
+    GRAFT_TRY(check_headers(parts, std::move(headers)));
+    take_own(parts);
     for (std::uint32_t r = 0; r < size_; ++r) {
-      if (r != rank_ && in_bytes[r] != 0 && in_bytes[r] <= kSmall) std::memcpy(in[r], theirs_[r].words, in_bytes[r]);
+      if (r != rank_) theirs_[r].read(parts, r, size_);
     }
-    GRAFT_TRY(finish(posted, size_, until, false));
-    GRAFT_TRY(finish(posted, size_, until, true));
-    return finish(posted, 0, until, true);
+    for (std::size_t p = 1; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, until, false));
+    for (std::size_t p = 0; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, until, true));
+    return {};
   }
 
-  Status check_headers(const std::size_t* out_bytes, const std::size_t* in_bytes, Status came) {
+  Status check_headers(const Parts& parts, Status came) {
     // A worker that left has said why before it closed its connection; that counts for more than the closing.
     for (std::uint32_t r = 0; r < size_; ++r) {
       Header& header = theirs_[r];
@@ -370,13 +347,7 @@ class GlooGroup {
     }
     GRAFT_TRY(std::move(came));
     for (std::uint32_t r = 0; r < size_; ++r) {
-      const std::uint64_t bytes = r == rank_ ? out_bytes[r] : theirs_[r].bytes;
-      if (r != rank_ && theirs_[r].call != call_) {
-        return invalid("Worker ", r, " is at exchange ", theirs_[r].call, ", worker ", rank_, " at ", call_, ".");
-      }
-      if (bytes != in_bytes[r]) {
-        return invalid("Worker ", r, " gives worker ", rank_, " ", bytes, " bytes; it waits for ", in_bytes[r], ".");
-      }
+      GRAFT_TRY((r == rank_ ? mine_ : theirs_)[r].check(call_, parts, r, rank_, size_));
     }
     return {};
   }
@@ -414,10 +385,12 @@ graft_status told(char* message, std::size_t bytes, const Body& body) {
   }
 }
 
-graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
-                      const std::size_t* in_bytes, std::uint64_t deadline_ms, char* message, std::size_t bytes) {
-  return told(message, bytes,
-              [&] { return static_cast<GlooGroup*>(user)->exchange(out, out_bytes, in, in_bytes, deadline_ms); });
+graft_status exchange(void* user, std::size_t parts, const void* const* out, const std::size_t* out_bytes,
+                      void* const* in, const std::size_t* in_bytes, std::uint64_t deadline_ms, char* message,
+                      std::size_t bytes) {
+  return told(message, bytes, [&] {
+    return static_cast<GlooGroup*>(user)->exchange({parts, out, out_bytes, in, in_bytes}, deadline_ms);
+  });
 }
 
 void leave(void* user, graft_status why, const char* message) {

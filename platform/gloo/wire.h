@@ -20,7 +20,7 @@ using Nonce = std::array<unsigned char, 16>;
 using Mac = std::array<unsigned char, 32>;
 using Blob = std::vector<char>;
 
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kVersion = 5;
 constexpr std::uint32_t kNoNumber = UINT32_MAX;   ///< of a worker that is new
 constexpr std::uint32_t kElsewhere = UINT32_MAX;  ///< as a rank: the run goes on at the address that this comes from
 constexpr std::chrono::seconds kCourtesy{5};      ///< with somebody who may be a stranger

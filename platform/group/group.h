@@ -25,7 +25,8 @@ class Group {
   virtual std::size_t rank() const = 0;  ///< 0 to size() - 1
   virtual std::size_t size() const = 0;
 
-  /// Gives out[r] to worker r and takes in[r] from it, for every r, itself included. Returns once `out` may change.
+  /// Gives out[r] to worker r and takes in[r] from it, for every r, itself included; of several parts for each, part p
+  /// is [p * size() + r]. Returns once `out` may change.
   /// Where it fails, nothing that came may be used, and this and every later call of all workers fails: timeout names
   /// those that did not come within `deadline`; what leave() said; invalid_argument where sizes differ.
   virtual Status exchange(OutParts out, InParts in, std::chrono::nanoseconds deadline) = 0;

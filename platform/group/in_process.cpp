@@ -18,8 +18,8 @@ class Meeting {
   std::size_t size() const { return workers_.size(); }
 
   Status exchange(std::size_t rank, OutParts out, InParts in, std::chrono::nanoseconds deadline) {
-    if (out.size() != size() || in.size() != size()) {
-      return invalid("An exchange among ", size(), " workers takes a part for each.");
+    if (out.size() != in.size() || out.empty() || out.size() % size() != 0) {
+      return invalid("An exchange among ", size(), " workers takes as many parts for each.");
     }
     const auto until = deadline == kNoDeadline ? std::nullopt : std::optional(Clock::now() + deadline);
     const Fault* const fault = fault_of(rank);
@@ -96,14 +96,19 @@ class Meeting {
   }
 
   Status take(std::size_t rank, InParts in) const {
-    for (std::size_t r = 0; r < size(); ++r) {
-      const std::span<const std::byte> from = workers_[r].out[rank];
-      if (from.size() != in[r].size()) {
-        return invalid("Worker ", r, " gives worker ", rank, " ", from.size(), " bytes; it waits for ", in[r].size(),
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::size_t r = i % size(), part = i - r;
+      if (workers_[r].out.size() != in.size()) {
+        return invalid("Worker ", r, " gives ", workers_[r].out.size() / size(), " parts; worker ", rank, " waits for ",
+                       in.size() / size(), ".");
+      }
+      const std::span<const std::byte> from = workers_[r].out[part + rank];
+      if (from.size() != in[i].size()) {
+        return invalid("Worker ", r, " gives worker ", rank, " ", from.size(), " bytes; it waits for ", in[i].size(),
                        ".");
       }
-      if (!from.empty()) std::memcpy(in[r].data(), from.data(), from.size());
-      if (workers_[r].corrupt && r != rank && !from.empty()) in[r][0] ^= std::byte{1};
+      if (!from.empty()) std::memcpy(in[i].data(), from.data(), from.size());
+      if (workers_[r].corrupt && r != rank && !from.empty()) in[i][0] ^= std::byte{1};
     }
     return {};
   }

@@ -43,8 +43,16 @@ std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t worker
 
 std::uint64_t host_bytes(std::uint64_t gradient_bytes, std::uint64_t workers, std::uint64_t own, std::uint64_t slots) {
   constexpr std::uint64_t kAtOnce = 2;  // that are computed and not yet sent
-  return (std::min(own, kAtOnce) + 1) * gradient_bytes + slots * ceil_div(gradient_bytes, workers);
+  const std::uint64_t part = ceil_div(gradient_bytes, workers), before = (own - 1) * workers;
+  const std::uint64_t piece = elements_to_sum(gradient_bytes, workers) * sizeof(float);
+  // Others' slots of the last round; of one slot each the own one is read where it is.
+  const std::uint64_t last = slots > before ? std::min(slots - before, workers) - 1 : 0;
+  const std::uint64_t of_own = own > 1 ? std::min(own, kAtOnce) * gradient_bytes + own * part : 0;
+  return gradient_bytes + of_own + last * std::min(piece, part) + (slots - std::min(slots, own + last)) * part;
 }
+
+/// Of a slot.
+std::uint64_t GroupExchange::result_bytes() const { return sizeof(SlotResult) + step_.statistics_bytes; }
 
 std::vector<std::uint64_t> GroupExchange::all_slots() const {
   std::vector<std::uint64_t> slots;
@@ -105,7 +113,7 @@ Status GroupExchange::give(std::uint64_t slot, const train::SlotPart& part) {
   section_.loss_sum += m.loss_sum;
   append(own_results_, std::as_bytes(std::span(&result, 1)));
   append(own_results_, part.statistics);
-  if (own_results_.size() != given_ * (sizeof result + step_.statistics_bytes)) {
+  if (own_results_.size() != given_ * result_bytes()) {
     return error(Code::internal, "Slot ", slot, " gave other sizes than were agreed upon.");
   }
   GRAFT_TRY(note(transfer_.give(part.gradients)));
@@ -142,38 +150,8 @@ Status GroupExchange::reform() {
   lost_ = lets_in_ = false;
   paces_ = {};  // not all may have ended the last step
   parcels_ = Parcels(group_);
+  transfer_.reset();
   return ok_status();
-}
-
-/// Of this worker's elements the sum of all slots, then of all workers theirs.
-Status GroupExchange::share_sums(std::span<const std::span<const std::byte>> slots) {
-  if (sum_ == nullptr) {
-    const std::uint64_t most = elements_to_sum(step_.gradient_bytes, group_.size(), options_);
-    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, most));
-  }
-  sums_.resize(step_.gradient_bytes);
-  on_wire_.resize(options_.wire == Wire::f32 ? 0 : transfer_.begin_of(group_.size()));
-  const std::span<std::byte> sums = options_.wire == Wire::f32 ? sums_ : on_wire_;
-  const std::span<std::byte> own = sums.subspan(transfer_.begin_of(group_.rank()), transfer_.own_bytes());
-  GRAFT_TRY(sum_->add(slots, options_.wire, own));
-  GRAFT_TRY(note(transfer_.spread(sums)));
-  own_sum_ = hash64(own);
-  return ok_status();
-}
-
-/// A worker that fails here is alone with it; the others hear of it as they begin the next step.
-Status GroupExchange::check_sums(const std::vector<std::uint64_t>& wanted) {
-  const std::span<const std::byte> sums = options_.wire == Wire::f32 ? sums_ : on_wire_;
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    const std::uint64_t begin = transfer_.begin_of(rank), bytes = transfer_.begin_of(rank + 1) - begin;
-    if (rank != group_.rank() && wanted[rank] != hash64(sums.subspan(begin, bytes))) return changed(rank);
-  }
-  if (options_.wire != Wire::f32) unpack(on_wire_, options_.wire, sums_);
-  return ok_status();
-}
-
-Status GroupExchange::changed(std::size_t rank) const {
-  return corrupt("What worker ", rank, " sent to worker ", group_.rank(), " was changed on the way.");
 }
 
 void GroupExchange::end_section() {
@@ -198,29 +176,47 @@ void GroupExchange::end_section() {
   mine.all_waiting_ns += mine.waiting_ns;
 }
 
-/// Sections, metrics and statistics of all slots in their order, and whether the sums came as they were.
-Status GroupExchange::share_results() {
-  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
-  constexpr std::uint64_t kBefore = sizeof(train::WorkerSection) + sizeof(std::uint64_t);
-  for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    const std::span<std::byte> out = parcels_.out(rank, kBefore + own_results_.size());
-    std::memcpy(out.data(), &section_, sizeof section_);
-    std::memcpy(out.data() + sizeof section_, &own_sum_, sizeof own_sum_);
-    std::ranges::copy(own_results_, out.begin() + kBefore);
-    parcels_.expect(rank, kBefore + slots_[rank] * each);
+/// The sums of all slots, and their sections, metrics and statistics. A worker that fails in the last exchange may be
+/// alone with it; the others hear of it as they begin the next step.
+Status GroupExchange::share_sums() {
+  if (sum_ == nullptr) {
+    const std::uint64_t most = elements_to_sum(step_.gradient_bytes, group_.size(), options_);
+    GRAFT_TRY_ASSIGN(sum_, SlotSum::create(device_, most));
   }
-  GRAFT_TRY(note(parcels_.send(options_.within_step)));
+  sums_.resize(step_.gradient_bytes);
+  const bool is_packed = options_.wire != Wire::f32;
+  on_wire_.resize(is_packed ? step_.gradient_bytes / sizeof(float) * bytes_of(options_.wire) : 0);
+  std::vector<std::uint64_t> told_bytes;
+  for (const std::uint64_t slots : slots_) told_bytes.push_back(sizeof section_ + slots * result_bytes());
+  SlotTransfer::Sum sum;
+  sum.add = [&](std::span<const std::span<const std::byte>> slots, std::span<std::byte> out) {
+    return sum_->add(slots, options_.wire, out);
+  };
+  sum.in_blocks = sum_->on_host();
+  sum.last = [&] {
+    waiting_ += watch_.seconds();
+    end_section();
+    told_.assign(sizeof section_, {});
+    std::memcpy(told_.data(), &section_, sizeof section_);
+    append(told_, own_results_);
+    return std::span<const std::byte>(told_);
+  };
+  sum.last_bytes = told_bytes;
+  GRAFT_TRY(note(transfer_.end(sum, is_packed ? on_wire_ : sums_)));
+  if (is_packed) unpack(on_wire_, options_.wire, sums_);
+  return ok_status();
+}
+
+/// As all told them with the last sums.
+void GroupExchange::take_results() {
   results_.clear();
   sections_.clear();
-  std::vector<std::uint64_t> sums;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
-    const std::span<const std::byte> in = parcels_.in(rank);
-    sums.push_back(read_as<std::uint64_t>(in.subspan(sizeof section_)));
-    sections_.push_back(read_as<train::WorkerSection>(in));
-    append(results_, in.subspan(kBefore));
+    const std::span<const std::byte> told = transfer_.last(rank);
+    sections_.push_back(read_as<train::WorkerSection>(told));
+    append(results_, told.subspan(sizeof section_));
   }
   if (options_.moves_shares) paces_.note(sections_);
-  return check_sums(sums);
 }
 
 Status GroupExchange::gather(std::span<const std::span<std::byte>> parts, bool to_first) {
@@ -249,15 +245,11 @@ Status GroupExchange::gather(std::span<const std::span<std::byte>> parts, bool t
 Result<train::SlotExchange::Sums> GroupExchange::end() {
   computing_ += watch_.seconds();
   watch_.restart();
-  auto slots = transfer_.end();
-  GRAFT_TRY(note(slots.status()));
-  waiting_ += watch_.seconds();
-  end_section();
-  GRAFT_TRY(share_sums(*slots));
-  GRAFT_TRY(share_results());
+  GRAFT_TRY(share_sums());
+  take_results();
   Sums sums;
   statistics_.clear();
-  const std::uint64_t each = sizeof(SlotResult) + step_.statistics_bytes;
+  const std::uint64_t each = result_bytes();
   for (std::uint64_t slot = 0; slot < step_.slots; ++slot) {
     const std::span<const std::byte> bytes = std::span(results_).subspan(slot * each, each);
     const auto result = read_as<SlotResult>(bytes);

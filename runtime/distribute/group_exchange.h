@@ -36,7 +36,8 @@ ExchangeOptions deadlines_of(std::chrono::nanoseconds within_step);
 /// Elements that one of so many workers adds at once.
 std::uint64_t elements_to_sum(std::uint64_t gradient_bytes, std::uint64_t workers, const ExchangeOptions& options = {});
 
-/// What a worker keeps of gradients in host memory, where it has so many of so many slots.
+/// What a worker keeps of gradients in host memory, where it has so many of so many slots, at least one, and the others
+/// have no more.
 std::uint64_t host_bytes(std::uint64_t gradient_bytes, std::uint64_t workers, std::uint64_t own, std::uint64_t slots);
 
 /// Piece j of the gradients goes from all workers to worker j, which adds all slots in their order; then everybody gets
@@ -81,11 +82,10 @@ class GroupExchange : public train::SlotExchange {
   /// Notes whether a worker is gone.
   Status note(Status sent);
   Status check_states(const std::vector<std::uint64_t>& hashes);
-  Status share_results();
-  Status share_sums(std::span<const std::span<const std::byte>> slots);
-  Status check_sums(const std::vector<std::uint64_t>& wanted);
-  Status changed(std::size_t rank) const;
+  Status share_sums();
+  void take_results();
   void end_section();
+  std::uint64_t result_bytes() const;
   std::vector<std::uint64_t> all_slots() const;
 
   group::Group& group_;
@@ -109,11 +109,11 @@ class GroupExchange : public train::SlotExchange {
   double computing_ = 0;          ///< seconds
   double waiting_ = 0;
   std::vector<std::byte> own_results_;  // metrics and statistics of each of this worker's slots
+  std::vector<std::byte> told_;         // these and the section
   std::vector<std::byte> results_;      // of all slots
   std::vector<std::span<const std::byte>> statistics_;
   std::vector<std::byte> on_wire_;  // sums, where they are sent in another form
   std::vector<std::byte> sums_;
-  std::uint64_t own_sum_ = 0;  ///< checksum of this worker's elements of it
 };
 
 }  // namespace graft::distribute

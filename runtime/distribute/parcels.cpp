@@ -12,16 +12,25 @@ std::span<std::byte> Parcels::out(std::size_t rank, std::size_t bytes) {
   return std::span(out_[rank]).first(bytes);
 }
 
-Status Parcels::send(std::chrono::nanoseconds deadline) {
-  std::vector<std::span<const std::byte>> out;
-  std::vector<std::span<std::byte>> in;
-  for (std::vector<std::byte>& part : out_) {
+void Parcels::seal(std::span<std::span<const std::byte>> out, std::span<std::span<std::byte>> in) {
+  for (std::size_t rank = 0; rank < in_.size(); ++rank) {
+    std::vector<std::byte>& part = out_[rank];
     const std::uint64_t sum = hash64(std::span(part).first(part.size() - kSum));
     std::memcpy(part.data() + part.size() - kSum, &sum, kSum);
-    out.emplace_back(part);
+    out[rank] = part;
+    in[rank] = in_[rank];
   }
-  for (std::vector<std::byte>& part : in_) in.emplace_back(part);
+}
+
+Status Parcels::send(std::chrono::nanoseconds deadline) {
+  std::vector<std::span<const std::byte>> out(out_.size());
+  std::vector<std::span<std::byte>> in(in_.size());
+  seal(out, in);
   GRAFT_TRY(group_->exchange(out, in, deadline));
+  return check();
+}
+
+Status Parcels::check() const {
   for (std::size_t rank = 0; rank < in_.size(); ++rank) {
     std::uint64_t sum = 0;
     std::memcpy(&sum, in_[rank].data() + in_[rank].size() - kSum, kSum);

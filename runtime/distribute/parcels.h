@@ -22,6 +22,10 @@ class Parcels {
 
   /// corrupt names the worker whose part was changed on the way; else as Group::exchange().
   Status send(std::chrono::nanoseconds deadline);
+  /// send(), where an exchange has other parts as well: what goes and comes, by rank, and afterwards whether it came as
+  /// it was.
+  void seal(std::span<std::span<const std::byte>> out, std::span<std::span<std::byte>> in);
+  Status check() const;
   /// As many bytes to and from every worker: the same to all.
   Status share(std::span<const std::byte> own, std::chrono::nanoseconds deadline);
   /// Worker 0's bytes to all, whose `bytes` are as many.

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
-#include "platform/base/hash.h"
 #include "platform/os/threads.h"
+#include "runtime/distribute/checksum.h"
 
 namespace graft::distribute {
 namespace {
@@ -29,6 +29,18 @@ std::uint64_t SlotTransfer::piece_bytes() const {
   return std::max<std::uint64_t>(options_.piece / group_->size(), 1) * bytes_of(options_.wire);
 }
 
+/// Of a worker's part the piece that begins there: where, in the part, and how many bytes.
+std::pair<std::uint64_t, std::uint64_t> SlotTransfer::piece_of(std::size_t worker, std::uint64_t at) const {
+  const std::uint64_t bytes = begin_of(worker + 1) - begin_of(worker), begin = std::min(at, bytes);
+  return {begin, std::min(piece_bytes(), bytes - begin)};
+}
+
+std::uint64_t SlotTransfer::rounds() const { return *std::ranges::max_element(slots_); }
+
+std::uint64_t SlotTransfer::first_slot(std::size_t worker) const {
+  return std::accumulate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(worker), std::uint64_t{0});
+}
+
 Status SlotTransfer::begin(std::vector<std::uint64_t> slots, std::uint64_t elements) {
   stop();
   slots_ = std::move(slots);
@@ -36,19 +48,22 @@ Status SlotTransfer::begin(std::vector<std::uint64_t> slots, std::uint64_t eleme
   given_ = rounds_ = 0;
   stopping_ = false;
   failed_ = {};
-  const std::uint64_t mine = slots_[group_->rank()];
-  overlaps_ = options_.overlap && *std::ranges::max_element(slots_) > 1;  // of one slot nothing can be hidden
-  own_.resize(overlaps_ ? std::min(mine, kAhead) : mine);
+  const std::size_t rank = group_->rank();
+  overlaps_ = options_.overlap && rounds() > 1;  // of one slot nothing can be hidden
+  own_.resize(overlaps_ ? std::min(slots_[rank], kAhead) : slots_[rank]);
   lent_ = {};
   received_.resize(std::accumulate(slots_.begin(), slots_.end(), std::uint64_t{0}));
-  for (std::size_t slot = 0; slot < received_.size(); ++slot) {
-    const bool is_mine = slot >= first_slot(group_->rank()) && slot < first_slot(group_->rank()) + mine;
-    if (!is_mine) received_[slot].resize(own_bytes());
+  std::size_t slot = 0;
+  for (std::size_t j = 0; j < slots_.size(); ++j) {
+    for (std::uint64_t round = 0; round < slots_[j]; ++round, ++slot) {
+      if (j == rank) continue;
+      received_[slot].resize(round + 1 < rounds() ? own_bytes() : piece_of(rank, 0).second);
+    }
   }
   if (!overlaps_) return ok_status();
   GRAFT_TRY_ASSIGN(thread_, os::start_thread(
                                 [this] {
-                                  Status done = transfer();
+                                  Status done = send_earlier_rounds();
                                   const std::lock_guard lock(mutex_);
                                   failed_ = std::move(done);
                                   changed_.notify_all();
@@ -75,7 +90,7 @@ Status SlotTransfer::give(std::span<const Capture::Entry> gradients) {
 
 /// Whether the slot can be read where it is: nothing is computed before it has been sent, and it stands in one piece.
 bool SlotTransfer::lend(std::span<const Capture::Entry> gradients) {
-  if (*std::ranges::max_element(slots_) > 1 || options_.wire != Wire::f32 || gradients.empty()) return false;
+  if (rounds() > 1 || options_.wire != Wire::f32 || gradients.empty()) return false;
   const std::byte* const begin = gradients[0].bytes.data();
   std::uint64_t bytes = 0;
   for (const Capture::Entry& entry : gradients) {
@@ -115,18 +130,21 @@ Status SlotTransfer::pack_parts(std::span<const Capture::Entry> gradients) {
   return ok_status();
 }
 
-Status SlotTransfer::transfer() {
-  const std::uint64_t most = *std::ranges::max_element(slots_);
-  for (std::uint64_t round = 0; round < most; ++round) {
-    std::span<const std::byte> own;
+/// Empty where this worker has no such slot.
+std::span<const std::byte> SlotTransfer::own_slot(std::uint64_t round) const {
+  if (round >= slots_[group_->rank()]) return {};
+  return lent_.empty() ? std::span<const std::byte>(own_[round % own_.size()]) : lent_;
+}
+
+Status SlotTransfer::send_earlier_rounds() {
+  for (std::uint64_t round = 0; round + 1 < rounds(); ++round) {
     {
       std::unique_lock lock(mutex_);
       const bool gives = round < slots_[group_->rank()];
       changed_.wait(lock, [&] { return stopping_ || !gives || given_ > round; });
       if (stopping_) return error(Code::cancelled, "This worker has stopped.");
-      if (gives) own = lent_.empty() ? std::span<const std::byte>(own_[round % own_.size()]) : lent_;
     }
-    GRAFT_TRY(send_round(round, own));
+    GRAFT_TRY(send_round(round));
     const std::lock_guard lock(mutex_);
     rounds_ = round + 1;
     changed_.notify_all();
@@ -134,84 +152,156 @@ Status SlotTransfer::transfer() {
   return ok_status();
 }
 
-std::uint64_t SlotTransfer::first_slot(std::size_t worker) const {
-  return std::accumulate(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(worker), std::uint64_t{0});
-}
-
-/// `own`: empty where this worker has no such slot.
-Status SlotTransfer::send_round(std::uint64_t round, std::span<const std::byte> own) {
-  const std::size_t workers = group_->size(), rank = group_->rank();
-  std::vector<std::span<const std::byte>> given(workers), out(workers);
-  std::vector<std::span<std::byte>> taken(workers), in(workers);
-  std::uint64_t longest = 0;
-  for (std::size_t j = 0; j < workers; ++j) {
-    const std::uint64_t begin = begin_of(j), size = begin_of(j + 1) - begin;
-    longest = std::max(longest, size);
-    if (j == rank) continue;
-    if (!own.empty()) given[j] = own.subspan(begin, size);
-    if (round < slots_[j]) taken[j] = received_[first_slot(j) + round];
-  }
+Status SlotTransfer::send_round(std::uint64_t round) {
+  const std::uint64_t longest = ceil_div<std::uint64_t>(elements_, group_->size()) * bytes_of(options_.wire);
   for (std::uint64_t at = 0; at < longest; at += piece_bytes()) {
-    const auto piece_of = [&](auto part) {
-      const std::uint64_t begin = std::min<std::uint64_t>(at, part.size());
-      return part.subspan(begin, std::min<std::uint64_t>(piece_bytes(), part.size() - begin));
-    };
-    std::ranges::transform(given, out.begin(), piece_of);
-    std::ranges::transform(taken, in.begin(), piece_of);
-    GRAFT_TRY(group_->exchange(out, in, options_.deadline));
-  }
-  return send_checksums(given, taken);
-}
-
-/// Of parts that have been sent, to whom they were sent, and compares.
-Status SlotTransfer::send_checksums(std::span<const std::span<const std::byte>> given,
-                                    std::span<const std::span<std::byte>> taken) {
-  const std::size_t workers = group_->size();
-  std::vector<std::uint64_t> mine(workers), theirs(workers);
-  std::vector<std::span<const std::byte>> out(workers);
-  std::vector<std::span<std::byte>> in(workers);
-  for (std::size_t j = 0; j < workers; ++j) {
-    mine[j] = hash64(given[j]);
-    if (!given[j].empty()) out[j] = std::as_bytes(std::span(&mine[j], 1));
-    if (!taken[j].empty()) in[j] = std::as_writable_bytes(std::span(&theirs[j], 1));
-  }
-  GRAFT_TRY(group_->exchange(out, in, options_.deadline));
-  for (std::size_t j = 0; j < workers; ++j) {
-    if (taken[j].empty() || theirs[j] == hash64(taken[j])) continue;
-    return corrupt("What worker ", j, " sent to worker ", group_->rank(), " was changed on the way.");
+    Trade trade(group_->size());
+    set_slots(trade, round, at);
+    GRAFT_TRY(this->trade(trade));
+    std::vector<std::uint64_t> came(group_->size());
+    std::ranges::transform(trade.taken, came.begin(), Checksum::of);
+    GRAFT_TRY(check_slots(came));
   }
   return ok_status();
 }
 
-Result<std::span<const std::span<const std::byte>>> SlotTransfer::end() {
+/// The piece of the round's slots that begins there.
+void SlotTransfer::set_slots(Trade& trade, std::uint64_t round, std::uint64_t at) {
+  const std::size_t rank = group_->rank();
+  const std::span<const std::byte> own = own_slot(round);
+  for (std::size_t r = 0; r < group_->size(); ++r) {
+    if (r == rank) continue;
+    const auto [begin, bytes] = piece_of(r, at);
+    if (!own.empty()) trade.given[r] = own.subspan(begin_of(r) + begin, bytes);
+    if (round >= slots_[r]) continue;
+    const auto [own_begin, own_bytes] = piece_of(rank, at);
+    const bool is_kept = round + 1 < rounds();
+    trade.taken[r] = std::span(received_[first_slot(r) + round]).subspan(is_kept ? own_begin : 0, own_bytes);
+  }
+}
+
+/// The piece of the sums that begins there.
+void SlotTransfer::set_sums(Trade& trade, std::span<std::byte> sums, std::uint64_t at) {
+  for (std::size_t r = 0; r < group_->size(); ++r) {
+    const auto [begin, bytes] = piece_of(r, at);
+    const std::span<std::byte> piece = sums.subspan(begin_of(r) + begin, bytes);
+    if (r == group_->rank()) {
+      trade.own_sum = piece;
+    } else {
+      trade.sums[r] = piece;
+    }
+  }
+}
+
+/// One exchange, and whether the sums came as they were; what came of slots is still to be checked.
+Status SlotTransfer::trade(const Trade& trade) {
+  const std::size_t workers = group_->size(), rank = group_->rank();
+  out_.assign(kParts * workers, {});
+  in_.assign(kParts * workers, {});
+  for (std::size_t r = 0; r < workers; ++r) {
+    out_[r] = trade.given[r];
+    in_[r] = trade.taken[r];
+    if (r != rank) out_[workers + r] = trade.own_sum;
+    in_[workers + r] = trade.sums[r];
+    const Note note{Checksum::of(trade.given[r]), trade.own_checksum};
+    const std::span<std::byte> told = notes_.out(r, sizeof note + trade.last.size());
+    std::memcpy(told.data(), &note, sizeof note);
+    std::ranges::copy(trade.last, told.begin() + sizeof note);
+    notes_.expect(r, sizeof note + (trade.last_bytes.empty() ? 0 : trade.last_bytes[r]));
+  }
+  notes_.seal(std::span(out_).subspan(2 * workers), std::span(in_).subspan(2 * workers));
+  GRAFT_TRY(group_->exchange(out_, in_, options_.deadline));
+  GRAFT_TRY(notes_.check());
+  for (std::size_t r = 0; r < workers; ++r) {
+    if (r != rank && note_of(r).own_sum != Checksum::of(trade.sums[r])) return changed(r);
+  }
+  return ok_status();
+}
+
+SlotTransfer::Note SlotTransfer::note_of(std::size_t worker) const {
+  Note note;
+  std::memcpy(&note, notes_.in(worker).data(), sizeof note);
+  return note;
+}
+
+/// The checksums of what the others gave in the last exchange.
+Status SlotTransfer::check_slots(std::span<const std::uint64_t> came) const {
+  for (std::size_t r = 0; r < came.size(); ++r) {
+    if (r != group_->rank() && note_of(r).given != came[r]) return changed(r);
+  }
+  return ok_status();
+}
+
+Status SlotTransfer::changed(std::size_t worker) const {
+  return corrupt("What worker ", worker, " sent to worker ", group_->rank(), " was changed on the way.");
+}
+
+std::span<const std::byte> SlotTransfer::last(std::size_t worker) const {
+  return notes_.in(worker).subspan(sizeof(Note));
+}
+
+/// Of this worker's elements the piece of all slots that begins there. Also sees whether the last round's came as they
+/// were, in the same pass.
+Status SlotTransfer::add_piece(const Sum& sum, std::uint64_t at, std::span<std::byte> out, std::uint64_t& checksum) {
+  std::vector<std::span<const std::byte>> views;
+  std::vector<std::pair<std::size_t, std::size_t>> fresh;  // views that came last, and of whom
+  const auto [begin, bytes] = piece_of(group_->rank(), at);
+  for (std::size_t j = 0; j < slots_.size(); ++j) {
+    for (std::uint64_t round = 0; round < slots_[j]; ++round) {
+      const std::span<const std::byte> whole = received_[first_slot(j) + round];
+      const bool is_last = round + 1 == rounds();
+      if (j == group_->rank()) {
+        views.push_back((lent_.empty() ? whole : lent_.subspan(begin_of(j), own_bytes())).subspan(begin, bytes));
+      } else {
+        if (is_last) fresh.emplace_back(views.size(), j);
+        views.push_back(whole.subspan(is_last ? 0 : begin, bytes));
+      }
+    }
+  }
+  std::vector<Checksum> came(slots_.size());
+  Checksum own;
+  std::vector<std::span<const std::byte>> blocks(views.size());
+  for (std::size_t done = 0; done < bytes; done += Checksum::kBlock) {
+    const std::size_t count = std::min<std::size_t>(Checksum::kBlock, bytes - done);
+    for (const auto& [view, worker] : fresh) came[worker].add(views[view].subspan(done, count));
+    if (!sum.in_blocks) continue;
+    std::ranges::transform(views, blocks.begin(), [&](auto view) { return view.subspan(done, count); });
+    GRAFT_TRY(sum.add(blocks, out.subspan(done, count)));
+    own.add(out.subspan(done, count));
+  }
+  std::vector<std::uint64_t> values(came.size());
+  std::ranges::transform(came, values.begin(), [](const Checksum& one) { return one.value(); });
+  GRAFT_TRY(check_slots(values));
+  if (!sum.in_blocks && bytes > 0) GRAFT_TRY(sum.add(views, out));
+  checksum = sum.in_blocks ? own.value() : Checksum::of(out);
+  return ok_status();
+}
+
+Status SlotTransfer::end(const Sum& sum, std::span<std::byte> sums) {
   if (given_ != slots_[group_->rank()]) return error(Code::internal, "Fewer slots came than were agreed upon.");
   if (overlaps_) {
     thread_.join();
     GRAFT_TRY(Status(failed_));
   } else {
-    GRAFT_TRY(transfer());
+    GRAFT_TRY(send_earlier_rounds());
   }
-  views_.assign(received_.begin(), received_.end());
-  if (!lent_.empty()) views_[first_slot(group_->rank())] = lent_.subspan(begin_of(group_->rank()), own_bytes());
-  return std::span<const std::span<const std::byte>>(views_);
-}
-
-Status SlotTransfer::spread(std::span<std::byte> sums) {
-  const std::size_t workers = group_->size(), rank = group_->rank();
-  std::vector<std::span<const std::byte>> out(workers);
-  std::vector<std::span<std::byte>> in(workers);
-  const std::uint64_t longest = ceil_div<std::uint64_t>(elements_, workers) * bytes_of(options_.wire);
-  for (std::uint64_t at = 0; at < longest; at += piece_bytes()) {
-    const auto part_of = [&](std::size_t j) {
-      const std::uint64_t begin = std::min(begin_of(j) + at, begin_of(j + 1));
-      return sums.subspan(begin, std::min(piece_bytes(), begin_of(j + 1) - begin));
-    };
-    for (std::size_t j = 0; j < workers; ++j) {
-      if (j == rank) continue;
-      out[j] = part_of(rank);
-      in[j] = part_of(j);
+  const std::uint64_t longest = ceil_div<std::uint64_t>(elements_, group_->size()) * bytes_of(options_.wire);
+  const std::uint64_t pieces = ceil_div(longest, piece_bytes());
+  std::uint64_t checksum = 0;
+  for (std::uint64_t i = 0; i <= pieces; ++i) {
+    const std::uint64_t at = i * piece_bytes();
+    Trade trade(group_->size());
+    trade.own_checksum = checksum;
+    if (i < pieces) set_slots(trade, rounds() - 1, at);
+    if (i > 0) set_sums(trade, sums, at - piece_bytes());
+    if (i == pieces) {
+      trade.last = sum.last();
+      trade.last_bytes = sum.last_bytes;
     }
-    GRAFT_TRY(group_->exchange(out, in, options_.deadline));
+    GRAFT_TRY(this->trade(trade));
+    if (i == pieces) break;
+    const auto [begin, bytes] = piece_of(group_->rank(), at);
+    GRAFT_TRY(add_piece(sum, at, sums.subspan(begin_of(group_->rank()) + begin, bytes), checksum));
   }
   return ok_status();
 }

@@ -32,8 +32,8 @@ Status CallbackGroup::exchange(group::OutParts out, group::InParts in, std::chro
           ? UINT64_MAX
           : static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
   std::array<char, 1024> message = {};
-  const graft_status status = group_.exchange(group_.user, from.data(), from_bytes.data(), to.data(), to_bytes.data(),
-                                              ms, message.data(), message.size());
+  const graft_status status = group_.exchange(group_.user, out.size() / group_.size, from.data(), from_bytes.data(),
+                                              to.data(), to_bytes.data(), ms, message.data(), message.size());
   return status_of(status, message, "An exchange with the other workers failed.");
 }
 

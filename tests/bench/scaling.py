@@ -7,8 +7,8 @@ The model, step by step as graft does it:
   agreement      one exchange of a few bytes
   slots          by pieces of PIECE elements: every worker sends each other one 1/N of the piece. While the next slot is
                  computed, which hides as much of it as that takes; the last one shows
-  sums           every worker adds its 1/N of all slots up, and sends each other the sums, by such pieces
-  results        one exchange of metrics and running statistics
+  sums           every worker adds its 1/N of all slots up, and sends each other the sum of a piece with the next piece of
+                 the last slot; one exchange more for that of the last, with metrics and running statistics
 An exchange is one round, which costs LATENCY and MESSAGE for each other worker, and the bytes go out at the network's
 bandwidth while as many come in. Each byte that is sent or received is copied and summed up at HOST bytes a second, each byte that is added at ADD bytes a second.
 
@@ -37,11 +37,13 @@ def exchange(costs, workers, bandwidth, sent):
 
 def overhead(costs, workers, bandwidth, gradients, computing):
     """Seconds of a step that one worker alone would not spend; a slot is computed in `computing` seconds."""
-    small = 2 * exchange(costs, workers, bandwidth, 256 * (workers - 1))
+    agreement = exchange(costs, workers, bandwidth, 256 * (workers - 1))
     pieces = math.ceil(gradients / 4 / costs["PIECE"])
-    once = pieces * exchange(costs, workers, bandwidth, gradients / pieces * (workers - 1) / workers)
+    sent = gradients * (workers - 1) / workers
+    once = pieces * exchange(costs, workers, bandwidth, sent / pieces)
     late = (costs["SLOTS"] - 1) * max(0, once - computing)
-    return small + late + 2 * once + costs["SLOTS"] * gradients / costs["ADD"]
+    last = (pieces + 1) * exchange(costs, workers, bandwidth, 2 * sent / (pieces + 1))
+    return agreement + late + last + costs["SLOTS"] * gradients / costs["ADD"]
 
 
 def main():

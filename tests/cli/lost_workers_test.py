@@ -115,8 +115,8 @@ class Options(ctypes.Structure):
                 ("port", ctypes.c_uint16), ("secret", ctypes.c_char_p), ("timeout_ms", ctypes.c_uint64), ("silence_ms", ctypes.c_uint64)]
 
 
-EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t),
-                            ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.c_uint64, ctypes.c_char_p,
+EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p),
+                            ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t), ctypes.c_uint64, ctypes.c_char_p,
                             ctypes.c_size_t)
 REFORM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32),
                           ctypes.c_char_p, ctypes.c_size_t)
@@ -139,14 +139,14 @@ class Worker:
         assert status == 0, self.words.value
 
     def exchange(self, out, sizes):
-        """Without a deadline: the status, and what came."""
-        count = self.group.size
+        """Without a deadline: the status, and what came. Of several parts for each: those for worker 0, 1, ..., then the second ones."""
+        count = len(out)
         given = [ctypes.create_string_buffer(part, max(len(part), 1)) for part in out]
         taken = [ctypes.create_string_buffer(max(size, 1)) for size in sizes]
         addresses = lambda parts: (ctypes.c_void_p * count)(*(ctypes.addressof(part) for part in parts))
         bytes_of = lambda numbers: (ctypes.c_size_t * count)(*numbers)
-        status = self.group.exchange(self.group.user, addresses(given), bytes_of(len(part) for part in out), addresses(taken),
-                                     bytes_of(sizes), 2**64 - 1, self.words, len(self.words))
+        status = self.group.exchange(self.group.user, count // self.group.size, addresses(given), bytes_of(len(part) for part in out),
+                                     addresses(taken), bytes_of(sizes), 2**64 - 1, self.words, len(self.words))
         return status, [part.raw[:size] for part, size in zip(taken, sizes)]
 
     def reform(self):
@@ -155,17 +155,18 @@ class Worker:
         assert status == 0, self.words.value
         self.group.rank, self.group.size = rank.value, size.value
 
-    def trade(self, length):
-        """Another part from each to each."""
+    def trade(self, *lengths):
+        """Other parts from each to each."""
         rank, size = self.group.rank, self.group.size
-        part = lambda a, b: bytes((a * 7 + b * 3 + i) % 251 for i in range(length * (a + 1)))
-        status, came = self.exchange([part(rank, r) for r in range(size)], [length * (r + 1) for r in range(size)])
+        part = lambda p, a, b: bytes((p * 11 + a * 7 + b * 3 + i) % 251 for i in range(lengths[p] * (a + 1)))
+        each = [(p, r) for p in range(len(lengths)) for r in range(size)]
+        status, came = self.exchange([part(p, rank, r) for p, r in each], [lengths[p] * (r + 1) for p, r in each])
         assert status == 0, self.words.value
-        assert came == [part(r, rank) for r in range(size)]
+        assert came == [part(p, r, rank) for p, r in each]
 
     def work(self, task):
-        for length in (0, 1, 1000, 1024, 70000):
-            self.trade(length)
+        for lengths in ((0,), (1,), (1000,), (1024,), (70000,), (8, 0, 9), (300, 300, 400), (70000, 8, 70000), (70000, 70000)):
+            self.trade(*lengths)
         if task == "stops":
             os.kill(os.getpid(), signal.SIGSTOP)
         elif task == "goes on":

@@ -47,6 +47,9 @@ class Workers(CliTest):
         self.assertEqual(three["workers"], {"number": 3, "micro_batches": 4, "most_of_one": 2,
                                             "host_bytes": 3 * gradients + 4 * -(-gradients // 3), "bytes_sent": 2 * gradients})
         self.assertGreater(three["total"], alone["total"])
+        # Of one slot each the own one is read where it is: the sum, and a quarter of the others.
+        four = json.loads(self.graft(*flags, "--workers", 4))
+        self.assertEqual(four["workers"]["host_bytes"], gradients + 3 * gradients // 4)
         shared = json.loads(self.graft(*flags, "--workers", 3, "--shard-optimizer"))
         most = 4 * 2 * 400000  # both moments of the largest parameter, which is dealt first
         self.assertLess(abs(shared["memory"]["optimizer"] - most), 4096)

@@ -369,17 +369,18 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   Job shorter = run;
   shorter.steps = 2;
   const Outcome two = train(shorter, *shared_device(), nullptr);
-  // Five exchanges in a step: the third step's second, in which gradients go, and its third, their checksums.
-  constexpr std::size_t kGradients = 11, kChecksums = 12;
+  // Four exchanges in a step: to begin it, gradients, gradients and the sums of those before, the last sums.
+  constexpr std::uint64_t kElements = 5 * 7 + 7 + 7 * 3 + 3;
+  run.piece = kElements / 2 + 1;
+  constexpr std::size_t kThird = 8, kGradients = kThird + 1, kSums = kThird + 2, kLast = kThird + 3;
   using Kind = group::Fault::Kind;
-  const std::pair<Kind, std::size_t> faults[] = {{Kind::drop, kGradients},
-                                                 {Kind::corrupt, kGradients},
-                                                 {Kind::disconnect, kGradients},
-                                                 {Kind::corrupt, kChecksums}};
+  const std::pair<Kind, std::size_t> faults[] = {{Kind::drop, kGradients},       {Kind::corrupt, kGradients},
+                                                 {Kind::disconnect, kGradients}, {Kind::drop, kSums},
+                                                 {Kind::corrupt, kSums},         {Kind::drop, kLast}};
   for (const auto& [kind, call] : faults) {
     SCOPED_TRACE(cat(static_cast<int>(kind), " at ", call));
     // Only what is dropped is waited for; a slow machine must not be late before.
-    const auto outcomes = train_together(run, 2, {{kind, 1, call, {}}}, std::chrono::seconds(5));
+    const auto outcomes = train_together(run, 2, {{kind, 1, call, {}}}, std::chrono::seconds(2));
     for (const Outcome& outcome : outcomes) {
       EXPECT_FALSE(outcome.status.ok());
       EXPECT_NE(outcome.status.message().find("orker"), std::string::npos) << outcome.status.message();
@@ -389,6 +390,13 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   }
   const auto late = train_together(run, 2, {{Kind::delay, 0, kGradients, std::chrono::milliseconds(50)}});
   EXPECT_TRUE(late[0].status.ok() && late[1].status.ok());
+  // Who alone gets the last sums changed does not apply them; the other hears of it before its next step.
+  const auto last = train_together(run, 2, {{Kind::corrupt, 1, kLast, {}}});
+  EXPECT_EQ(last[0].status.code(), Code::corrupt);
+  EXPECT_EQ(last[0].contents, two.contents);
+  EXPECT_EQ(last[1].status.code(), Code::corrupt);
+  EXPECT_NE(last[1].status.message().find("Worker 0 stopped"), std::string::npos) << last[1].status.message();
+  EXPECT_EQ(last[1].results.size(), 3u);
 }
 
 TEST_F(WorkersTest, ABadSampleIsNamedByWhoeverReadsIt) {

@@ -32,7 +32,7 @@ typedef struct worker {
   double loss; /* of the last step */
 } worker;
 
-static graft_status exchange(void* user, const void* const* out, const size_t* out_bytes, void* const* in,
+static graft_status exchange(void* user, size_t parts, const void* const* out, const size_t* out_bytes, void* const* in,
                              const size_t* in_bytes, uint64_t deadline_ms, char* message, size_t message_bytes) {
   const worker* const self = user;
   meeting* const place = self->place;
@@ -48,12 +48,13 @@ static graft_status exchange(void* user, const void* const* out, const size_t* o
     mtx_unlock(&place->mutex);
     return GRAFT_CANCELLED;
   }
-  for (int r = 0; r < WORKERS; ++r) {
-    if (place->out_bytes[r][self->rank] != in_bytes[r]) {
-      snprintf(message, message_bytes, "Worker %d gives another number of bytes than is expected.", r);
+  for (size_t i = 0; i < parts * WORKERS; ++i) {
+    const size_t r = i % WORKERS, theirs = i - r + self->rank; /* part * size + rank */
+    if (place->out_bytes[r][theirs] != in_bytes[i]) {
+      snprintf(message, message_bytes, "Worker %d gives another number of bytes than is expected.", (int)r);
       status = GRAFT_INVALID_ARGUMENT;
-    } else if (in_bytes[r] > 0) {
-      memcpy(in[r], place->out[r][self->rank], in_bytes[r]);
+    } else if (in_bytes[i] > 0) {
+      memcpy(in[i], place->out[r][theirs], in_bytes[i]);
     }
   }
   const unsigned long round = place->rounds;

@@ -18,8 +18,9 @@ struct Echo {
   bool broken = false;  ///< until reform()
   graft_group group = {sizeof(graft_group), 0, 1, this, exchange, leave, reform, nullptr, 0, 0, 0};
 
-  static graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
-                               const std::size_t* in_bytes, std::uint64_t, char* message, std::size_t bytes) {
+  static graft_status exchange(void* user, std::size_t parts, const void* const* out, const std::size_t* out_bytes,
+                               void* const* in, const std::size_t* in_bytes, std::uint64_t, char* message,
+                               std::size_t bytes) {
     auto& self = *static_cast<Echo*>(user);
     self.broken = self.broken || self.calls == self.gone_at;
     ++self.calls;
@@ -27,9 +28,10 @@ struct Echo {
       std::snprintf(message, bytes, "Worker 1 is gone.");
       return GRAFT_IO_ERROR;
     }
-    for (std::uint32_t r = 0; r < self.group.size; ++r) {
-      if (out_bytes[0] != in_bytes[r]) return GRAFT_INVALID_ARGUMENT;
-      if (in_bytes[r] > 0) std::memcpy(in[r], out[0], in_bytes[r]);
+    for (std::size_t i = 0; i < parts * self.group.size; ++i) {
+      const std::size_t own = i / self.group.size * self.group.size;
+      if (out_bytes[own] != in_bytes[i]) return GRAFT_INVALID_ARGUMENT;
+      if (in_bytes[i] > 0) std::memcpy(in[i], out[own], in_bytes[i]);
     }
     return GRAFT_OK;
   }
@@ -141,14 +143,15 @@ class Thread {
   }
 
  private:
-  static graft_status exchange(void* user, const void* const* out, const std::size_t* out_bytes, void* const* in,
-                               const std::size_t* in_bytes, std::uint64_t, char* message, std::size_t bytes) {
+  static graft_status exchange(void* user, std::size_t parts, const void* const* out, const std::size_t* out_bytes,
+                               void* const* in, const std::size_t* in_bytes, std::uint64_t, char* message,
+                               std::size_t bytes) {
     auto& self = *static_cast<Thread*>(user);
     std::vector<std::span<const std::byte>> given;
     std::vector<std::span<std::byte>> taken;
-    for (std::size_t r = 0; r < self.end_->size(); ++r) {
-      given.emplace_back(static_cast<const std::byte*>(out[r]), out_bytes[r]);
-      taken.emplace_back(static_cast<std::byte*>(in[r]), in_bytes[r]);
+    for (std::size_t i = 0; i < parts * self.end_->size(); ++i) {
+      given.emplace_back(static_cast<const std::byte*>(out[i]), out_bytes[i]);
+      taken.emplace_back(static_cast<std::byte*>(in[i]), in_bytes[i]);
     }
     const Status done = self.end_->exchange(given, taken, graft::group::kNoDeadline);
     std::snprintf(message, bytes, "%s", done.message().c_str());

@@ -21,10 +21,12 @@ typedef struct graft_group {
   uint32_t rank; /* 0 to size - 1 */
   uint32_t size;
   void* user; /* for the functions */
-  /* Gives out_bytes[r] bytes of out[r] to worker r and takes in_bytes[r] bytes to in[r] from it, for every r, this
-   * worker included. Returns when `out` may change. Fails, with a sentence in `message`, where a worker is gone or does
-   * not come within deadline_ms (UINT64_MAX: no deadline); then every later call fails as well. */
-  graft_status (*exchange)(void* user, const void* const* out, const size_t* out_bytes, void* const* in,
+  /* Gives as many `parts` to every worker, this one included, and takes as many from each: out_bytes[i] bytes of out[i]
+   * go to worker r and in_bytes[i] bytes come to in[i] from it, where i is part * size + r, for every part and r. The
+   * number of parts is the same for all. Parts may be empty. Returns when `out` may change. Fails, with a sentence in
+   * `message`, where a worker is gone or does not come within deadline_ms (UINT64_MAX: no deadline); then every later
+   * call fails as well. */
+  graft_status (*exchange)(void* user, size_t parts, const void* const* out, const size_t* out_bytes, void* const* in,
                            const size_t* in_bytes, uint64_t deadline_ms, char* message, size_t message_bytes);
   /* This worker makes no further call: what the others wait for fails, and says why. GRAFT_OK: its work is done. */
   void (*leave)(void* user, graft_status why, const char* message);
