@@ -153,9 +153,18 @@ class ExportTest(FilesTest):
         self.assertIn("in 3 matrices", " ".join(searched["notes"]))
         errors = {block["name"]: block for block in searched["blocks"]}
         self.assertEqual({block["name"] for block in plain["blocks"]}, set(errors))
-        self.assertEqual({name for name, block in errors.items() if block["weighted"]}, set(names))
+        self.assertEqual({name for name, block in errors.items() if "weighted_error" in block}, set(names))
         for block in plain["blocks"]:
-            self.assertLess(errors[block["name"]]["error"], block["error"], block["name"])
+            self.assertNotIn("weighted_error", block)
+            found = errors[block["name"]]
+            self.assertLess(found.get("weighted_error", found["error"]), block["error"], block["name"])
+        # The same for people.
+        table = self.graft("export", "tiny.graft", "-o", "plain.gguf", "--dtype", "q4_0", "--imatrix", "im.gguf", "--errors")
+        rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[:1 + len(errors)]}
+        self.assertEqual(rows.pop("matrix"), ["type", "error", "weighted"])
+        for name, block in errors.items():
+            shares = [block[key] for key in ("error", "weighted_error") if key in block]
+            self.assertEqual(rows[name], [block["dtype"], *(f"{100 * share:.2f}%" for share in shares)])
         self.write_imatrix("other.gguf", {names[0]: [1.0] * 16})
         flags = ("export", "tiny.graft", "-o", "x.gguf", "--dtype")
         self.fails(*flags, "q4_0", "--imatrix", "other.gguf", says=["attn_q", "another model"])

@@ -91,7 +91,18 @@ class Imatrix(letter_text.LetterTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("15 matrices over 192 tokens, 6 chunks of 32", done.stdout)
         told = json.loads(self.graft("export", "w.graft", "-o", "q.gguf", "--dtype", "q4_0", "--imatrix", "im.gguf", "--json"))
-        self.assertEqual([block["weighted"] for block in told["blocks"]], [True] * 15, told)
+        self.assertEqual(["weighted_error" in block for block in told["blocks"]], [True] * 15, told)
+        # convert makes the same blocks, and says the same of them, with the model's names.
+        flags = ("--quantize", "q4_0", "--imatrix", "im.gguf")
+        report = json.loads(self.graft("convert", wide, "-o", "w4.graft", *flags, "--json"))
+        errors = lambda blocks: sorted((round(block["error"], 9), round(block["weighted_error"], 9)) for block in blocks)
+        self.assertEqual(errors(report["blocks"]), errors(told["blocks"]))
+        self.graft("export", "w4.graft", "-o", "w4.gguf")
+        with open(self.path("w4.gguf"), "rb") as one, open(self.path("q.gguf"), "rb") as other:
+            self.assertEqual(one.read(), other.read())
+        self.assertRegex(self.graft("convert", wide, "-o", "w4.graft", *flags, "--errors"),
+                         r"model\.layers\.1\.mlp\.down_proj\.weight +q4_0 +[0-9.]+% +[0-9.]+%\n")
+        self.assertNotIn("weighted", self.graft("convert", wide, "-o", "w4.graft", *flags[:2], "--errors"))
         # A quantized model has one as well, nearly the same.
         self.graft("convert", wide, "-o", "w8.graft", "--quantize", "q8_0")
         _, plain = read_gguf(self.path("im.gguf"))
@@ -134,6 +145,25 @@ class Imatrix(letter_text.LetterTest):
         self.refused("imatrix", "m.graft", "--data", "text.txt", *ends, "--context", 0, names="--context")
         self.refused("imatrix", "m.graft", "--data", "text.txt", *ends, "--chunks", 0, names="--chunks")
         self.assertFalse(os.path.exists(self.path("im.gguf")))
+
+    def test_what_convert_refuses(self):
+        self.assertEqual(self.imatrix("--context", 32).returncode, 0)
+        flags = ("convert", "model", "-o", "x.graft", "--imatrix", "im.gguf")
+        self.refused(*flags, names="--imatrix")
+        self.refused("convert", "model", "-o", "x.graft", "--errors", names="--errors")
+        self.refused(*flags, "--quantize", "q8_0", "--errors", "--json", names="--errors")
+        wide = self.path("wide")
+        letter_text.write_model(wide, columns=32, inner=64)
+        self.fails("convert", wide, *flags[2:], "--quantize", "q8_0", says=("another model", "blk.0.attn_q.weight"))
+        with open(self.path("im.gguf"), "wb") as out:
+            out.write(b"GGUF")
+        self.fails(*flags, "--quantize", "q8_0", says=("importance matrix", "im.gguf"))
+        with open(f"{wide}/config.json", "w") as out:
+            json.dump({"model_type": "gpt2", "n_embd": 16, "n_head": 4, "n_layer": 1, "vocab_size": 17, "n_positions": 8,
+                       "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}, out)
+        self.assertEqual(self.imatrix("--context", 32).returncode, 0)
+        self.fails("convert", wide, *flags[2:], "--quantize", "q8_0", says=("lie across",))
+        self.assertFalse(os.path.exists(self.path("x.graft")))
 
 
 if __name__ == "__main__":

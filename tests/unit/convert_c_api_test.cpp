@@ -255,6 +255,13 @@ TEST_F(ConvertCApi, ImportanceMatricesAreWrittenUnderTheNamesOfGguf) {
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(*back, (convert::Importance{{"blk.0.ffn_down.weight", std::vector<float>(sums.size(), 2)}}));
   EXPECT_EQ(write(out_, out_.c_str()), GRAFT_INVALID_ARGUMENT) << "over its source";
+  auto convert = sized<graft_convert_options>();
+  convert.imatrix = path.c_str();
+  EXPECT_EQ(convert_to(kLanguageModel, out_, &convert), GRAFT_INVALID_ARGUMENT) << "no blocks are asked for";
+  convert.quantize = "q8_0";
+  ASSERT_EQ(convert_to(kLanguageModel, out_, &convert), GRAFT_OK) << message_;
+  EXPECT_TRUE(contains(report_, "The importance matrix says what errors weigh in 0 matrices")) << report_;
+  EXPECT_EQ(convert_to(kLanguageModel, path, &convert), GRAFT_INVALID_ARGUMENT) << "over the matrix";
   matrix.columns -= 1;
   EXPECT_EQ(write(out_, nullptr), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(message_, name)) << message_;

@@ -83,6 +83,7 @@ Result<FileOptions> file_options(const graft_convert_options& options) {
   out.weights.expand = options.expand != 0;
   GRAFT_TRY_ASSIGN(out.weights.quantize, parse_block_format(text_of(options.quantize)));
   GRAFT_TRY(read_inputs(options, out));
+  out.imatrix = text_of(options.imatrix);
   out.weights_file = text_of(options.weights);
   out.train_buffers = options.train_buffers != 0;
   out.keep_grid = options.fake_quantize != 0;
@@ -106,7 +107,7 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
   GRAFT_TRY(need_paths({path, output}));
   GRAFT_TRY_ASSIGN(const graft_convert_options asked, c_api::read_options(given, "graft_convert_options"));
   GRAFT_TRY_ASSIGN(const FileOptions options, file_options(asked));
-  for (const char* source : {path, asked.weights}) {
+  for (const char* source : {path, asked.weights, asked.imatrix}) {
     if (source != nullptr) GRAFT_TRY(check_apart(source, output));
   }
   const CancelScope scope([&](std::uint64_t done, std::uint64_t total) {

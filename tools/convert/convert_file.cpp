@@ -6,6 +6,7 @@
 
 #include "runtime/data/npy.h"
 #include "tools/convert/apply_weights.h"
+#include "tools/convert/gguf/imatrix.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/onnx/convert_onnx.h"
 #include "tools/convert/onnx/untrained.h"
@@ -28,8 +29,14 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
   if (!options.constants.empty() || !options.parameters.empty() || options.train_buffers) {
     return invalid("Constants and parameters are chosen in ONNX files; other formats say what is trained.");
   }
-  GRAFT_TRY_ASSIGN(auto converted,
-                   folder ? convert_folder(files, path, options.weights) : convert_gguf(files, path, options.weights));
+  WeightOptions weights = options.weights;
+  Importance importance;
+  if (!options.imatrix.empty()) {
+    if (!weights.quantize) return invalid("An importance matrix is for blocks: name a type of them.");
+    GRAFT_TRY_ASSIGN(importance, read_imatrix(files, options.imatrix));
+    weights.importance = &importance;
+  }
+  GRAFT_TRY_ASSIGN(auto converted, folder ? convert_folder(files, path, weights) : convert_gguf(files, path, weights));
   report = std::move(converted.report);
   return ConvertedFile{std::move(converted.files), std::move(converted.model)};
 }
@@ -78,7 +85,7 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
   if (options.keep_grid && !tflite) {
     return invalid("Values are rounded to the grid of a quantized .tflite file, and \"", path, "\" is none.");
   }
-  if (options.weights.quantize || (options.weights.expand && tflite)) {
+  if (options.weights.quantize || !options.imatrix.empty() || (options.weights.expand && tflite)) {
     return invalid("Only language models' matrices are quantized", tflite ? " or expanded" : "", ", and \"", path,
                    "\" is no language model.");
   }

@@ -25,6 +25,7 @@ struct FileOptions {
   std::vector<OpenAxis> opens;          ///< axes of size 1 of an ONNX or TFLite file's inputs that become symbols
   std::map<std::string, std::string> contents;  ///< .npy files with what inputs hold, once and for all
   WeightOptions weights;                        ///< of a language model
+  std::string imatrix = {};                     ///< a file with WeightOptions::importance; empty: none
   std::string weights_file;                     ///< a PyTorch checkpoint or safetensors, for an ONNX graph; empty: none
   bool keep_grid = false;  ///< a quantized TFLite file's values are rounded as it says: evaluation only
   std::map<std::string, std::int64_t, std::less<>> lengths;  ///< ConvertOptions::lengths

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tools/convert/adapter/adapter_files.h"
+#include "tools/convert/gguf/imatrix.h"
 #include "tools/convert/onnx/export_onnx.h"
 #include "tools/convert/onnx/write_onnx.h"
 #include "tools/convert/tflite/export_tflite.h"

@@ -29,6 +29,8 @@ struct ConvertArguments {
   std::vector<std::string> lengths;
   bool json = false;
   std::string quantize;
+  std::string imatrix;
+  bool errors = false;
   bool expand = false;
   bool fake_quantize = false;
   bool train_buffers = false;
@@ -43,6 +45,7 @@ void print(const ConvertArguments& options, const convert::Report& report) {
 
 Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
   print(options, report);
+  if (options.errors && !options.json) std::printf("%s\n", convert::errors_table(report.blocks).c_str());
   GRAFT_TRY(save_output(options.output, model));
   if (options.json) return ok_status();
   std::printf("Wrote %s.\n", options.output.c_str());
@@ -95,6 +98,7 @@ Status run_convert(const ConvertArguments& options) {
   outputs.reads("the source", options.input);
   outputs.reads("the base", options.base);
   outputs.reads("the weights", options.weights);
+  outputs.reads("the importance matrix", options.imatrix);
   GRAFT_TRY(outputs.file("-o", options.output));
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
@@ -123,6 +127,7 @@ Status run_convert(const ConvertArguments& options) {
   }
   wanted.weights.expand = options.expand;
   wanted.weights_file = options.weights;
+  wanted.imatrix = options.imatrix;
   wanted.train_buffers = options.train_buffers;
   wanted.keep_grid = options.fake_quantize;
   GRAFT_TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
@@ -159,6 +164,11 @@ Action add_convert(CLI::App& app) {
   app.add_option("--length", options->lengths,
                  "NAME=COUNT: how many tensors a sequence among an ONNX file's inputs holds, or an optional (1 or 0)");
   add_quantize_flag(app, options->quantize);
+  app.add_option(
+      "--imatrix", options->imatrix,
+      "With --quantize: an importance matrix, by which scales are searched that leave the least error where it "
+      "matters");
+  app.add_flag("--errors", options->errors, "How much each matrix that becomes blocks changed (--json has it anyway)");
   app.add_flag("--expand", options->expand, "Quantized weights become f32, which can be trained");
   app.add_option("--weights", options->weights,
                  "The ONNX file's weights come from this PyTorch checkpoint (.pth, .pt) or safetensors file");
@@ -167,9 +177,11 @@ Action add_convert(CLI::App& app) {
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
-    const std::vector<std::string> of_models = {"--bind",          "--constant",      "--parameter", "--quantize",
-                                                "--expand",        "--fake-quantize", "--weights",   "--open",
-                                                "--train-buffers", "--length",        "--json"};
+    const std::vector<std::string> of_models = {
+        "--bind", "--constant",      "--parameter", "--quantize", "--expand",  "--fake-quantize", "--weights",
+        "--open", "--train-buffers", "--length",    "--json",     "--imatrix", "--errors"};
+    refuse_idle(app, options->quantize.empty(), {"--imatrix", "--errors"}, "without --quantize.");
+    refuse_idle(app, options->json, {"--errors"}, "with --json, which has them.");
     refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
     refuse_idle(app, !options->example.empty(), of_models, "with --example.");
     refuse_idle(app, !options->base.empty(), of_models, "with --base: adapters are taken as they are.");

@@ -17,6 +17,7 @@ struct ExportArguments {
   std::string dtype;
   std::string source;  ///< of an ONNX file
   std::string imatrix;
+  bool errors = false;
   bool json = false;
   bool in_place = false;
   bool allow_non_finite = false;
@@ -29,6 +30,7 @@ void print(const ExportArguments& options, const convert::ExportReport& report) 
     std::printf("%s\n", report.json().c_str());
     return;
   }
+  if (options.errors) std::printf("%s\n", convert::errors_table(report.blocks).c_str());
   for (const std::string& note : report.notes) std::printf("%s\n", note.c_str());
   std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report.tensors, bytes_text(report.bytes).c_str());
 }
@@ -80,9 +82,11 @@ Action add_export(CLI::App& app) {
   app.add_option("--source", options->source,
                  "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: "
                  "graft's own graph)");
-  app.add_option("--imatrix", options->imatrix,
-                 "For blocks of GGUF files: llama.cpp's importance matrix; scales are then searched that leave the "
-                 "least error where it matters");
+  app.add_option(
+      "--imatrix", options->imatrix,
+      "For blocks of GGUF files: an importance matrix of graft imatrix or llama.cpp; scales are then searched that "
+      "leave the least error where it matters");
+  app.add_flag("--errors", options->errors, "How much each matrix that becomes blocks changed (--json has it anyway)");
   add_in_place_flag(app, options->in_place);
   app.add_flag("--allow-non-finite", options->allow_non_finite, "Export weights that hold NaN or infinity, too");
   app.add_flag("--json", options->json, "Print what was written as JSON");
@@ -91,6 +95,9 @@ Action add_export(CLI::App& app) {
     const bool patched = format == "onnx" || format == "tflite";
     refuse_idle(app, patched, {"--dtype"}, cat("with the format ", format, ", whose tensors keep their types."));
     refuse_idle(app, !patched, {"--source"}, cat("with the format ", format, ", only with onnx and tflite."));
+    refuse_idle(app, format != "gguf" || options->dtype.empty(), {"--errors"},
+                "but where --dtype makes blocks of GGUF files.");
+    refuse_idle(app, options->json, {"--errors"}, "with --json, which has them.");
     refuse_idle(app, options->source.empty(), {"--in-place"}, "without --source.");
   });
   return [options] { return run_export(*options); };

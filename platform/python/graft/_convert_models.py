@@ -26,7 +26,8 @@ def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str,
             input_names: Optional[Sequence[str]] = None, output_names: Optional[Sequence[str]] = None,
             dynamic_axes: Optional[Mapping[str, Mapping[int, str]]] = None, opset: int = 14,
             bindings: Optional[Mapping[str, int]] = None, constants: Sequence[str] = (), parameters: Sequence[str] = (),
-            quantize: str = "", expand: bool = False) -> ConvertReport:
+            quantize: str = "", expand: bool = False,
+            imatrix: Optional[Union[str, "os.PathLike[str]"]] = None) -> ConvertReport:
     """Writes `output`, a .graft file, from a module of PyTorch, an ONNX file, a GGUF file or a Hugging Face folder.
 
     source: a torch.nn.Module, or a path. A module is exported through ONNX in the mode that it is in, and stays as it is;
@@ -36,13 +37,15 @@ def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str,
     input_names, output_names: for a module; by default the names of forward's arguments, and "output" or "output0", ...
     bindings: sizes of named dimensions; the others stay open. constants, parameters: patterns ("*", "?") of tensors of an
         ONNX file that are not trained, and of some that are although they look like constants.
-    quantize: matrices of a language model become "q8_0", "q4_0", ...; expand: quantized ones become float32.
+    quantize: matrices of a language model become "q8_0", "q4_0", ...; expand: quantized ones become float32. imatrix: with
+        quantize, an importance matrix by which scales of blocks are searched; details["blocks"] has each matrix's error.
 
     Unsupported: an operator that graft does not have; the error's `report` then names all problems.
     """
     if output is None:
         raise TypeError("convert() needs the path of the .graft file to write: output=...")
-    options = dict(bindings=bindings, constants=constants, parameters=parameters, quantize=quantize, expand=expand)
+    options = dict(bindings=bindings, constants=constants, parameters=parameters, quantize=quantize, expand=expand,
+                   imatrix="" if imatrix is None else os.fspath(imatrix))
     if isinstance(source, (str, os.PathLike)):
         return _convert_file(os.fspath(source), os.fspath(output), **options)
     if not callable(getattr(source, "named_parameters", None)):
@@ -64,19 +67,24 @@ class ExportReport(NamedTuple):
     tensors: int
     bytes: int  #: of the tensors
     notes: list[str]  #: what one should know, a sentence each
+    #: Of matrices that were made blocks: "name", "dtype", "error" beside the numbers, "weighted_error" where there was
+    #: an importance matrix.
+    blocks: Sequence[Mapping[str, Any]] = ()
 
 
 def export(model: Union[str, "os.PathLike[str]"], output: Union[str, "os.PathLike[str]"], *, format: str = "",
            dtype: str = "", source: Optional[Union[str, "os.PathLike[str]"]] = None,
-           allow_non_finite: bool = False) -> ExportReport:
+           allow_non_finite: bool = False, imatrix: Optional[Union[str, "os.PathLike[str]"]] = None) -> ExportReport:
     """Writes a .graft file, of a model or of adapters, in a format of other programs, with the names that it came with.
 
     format: "gguf", "safetensors" (the parameters of any model), "onnx", or "folder" as Hugging Face has them (of adapters,
         as PEFT does); by default as the output's name ends. dtype: what matrices become, "f16", "q8_0", ...
     source: for "onnx": the file that the model was converted from, whose graph stays.
+    imatrix: for blocks of GGUF files: an importance matrix, by which scales are searched.
     """
     code, message, details = _converter().export_model(os.fspath(model), os.fspath(output), format, dtype,
-                                                       "" if source is None else os.fspath(source), allow_non_finite)
+                                                       "" if source is None else os.fspath(source), allow_non_finite,
+                                                       "" if imatrix is None else os.fspath(imatrix))
     if code != 0:
         raise error_of(code, message)
     return ExportReport(**json.loads(details))
@@ -99,9 +107,9 @@ def _converter() -> Any:
 
 
 def _convert_file(path: str, output: str, *, bindings: Optional[Mapping[str, int]], constants: Sequence[str],
-                  parameters: Sequence[str], quantize: str, expand: bool) -> ConvertReport:
+                  parameters: Sequence[str], quantize: str, expand: bool, imatrix: str) -> ConvertReport:
     code, message, text, details = _converter().convert(path, output, dict(bindings or {}), list(constants),
-                                                    list(parameters), quantize, expand)
+                                                    list(parameters), quantize, expand, imatrix)
     report = ConvertReport(text, json.loads(details) if details else {})
     if code != 0:
         failed: Error = error_of(code, message)

@@ -14,8 +14,10 @@ namespace py = pybind11;
 /// (status, message, report as text, report as JSON); a status of 0: the file was written.
 py::tuple convert_file(const std::string& path, const std::string& output,
                        const std::map<std::string, std::int64_t>& bindings, const std::vector<std::string>& constants,
-                       const std::vector<std::string>& parameters, const std::string& quantize, bool expand) {
+                       const std::vector<std::string>& parameters, const std::string& quantize, bool expand,
+                       const std::string& imatrix) {
   ConvertOptions options = {.constants = constants, .parameters = parameters, .quantize = quantize, .expand = expand};
+  options.imatrix = imatrix;
   for (const auto& [name, size] : bindings) options.bindings.push_back({name, size});
   ConvertReport report;
   const Status done = [&] {
@@ -36,11 +38,12 @@ py::tuple convert_adapter_file(const std::string& path, const std::string& base,
 
 /// (status, message, report as JSON)
 py::tuple export_file(const std::string& path, const std::string& output, const std::string& format,
-                      const std::string& dtype, const std::string& source, bool allow_non_finite) {
+                      const std::string& dtype, const std::string& source, bool allow_non_finite,
+                      const std::string& imatrix) {
   ConvertReport report;
   const Status done = [&] {
     const py::gil_scoped_release released;
-    return export_model(path, output, {format, dtype, source, allow_non_finite}, &report);
+    return export_model(path, output, {format, dtype, source, allow_non_finite, imatrix}, &report);
   }();
   return py::make_tuple(static_cast<int>(done.code()), done.message(), report.json);
 }

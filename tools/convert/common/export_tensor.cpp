@@ -1,7 +1,5 @@
 #include "tools/convert/common/export_tensor.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "platform/base/half.h"
@@ -43,41 +41,12 @@ Result<HostBuffer> narrowed(std::span<const float> numbers, DType dtype, const s
   return out;
 }
 
-double relative_error(DType dtype, std::span<const float> plain, std::span<const float> weights,
-                      std::span<const std::byte> blocks) {
-  const DTypeBlock block = dtype_block(dtype);
-  std::vector<float> back(block.elements);
-  double errors = 0, squares = 0;
-  for (std::size_t i = 0; i < plain.size(); i += block.elements) {
-    dequantize(dtype, blocks.subspan(i / block.elements * block.bytes, block.bytes), back);
-    for (std::size_t k = 0; k < block.elements; ++k) {
-      const double weight = weights.empty() ? 1 : weights[(i + k) % weights.size()];
-      const double error = static_cast<double>(plain[i + k]) - back[k];
-      errors += weight * error * error;
-      squares += weight * static_cast<double>(plain[i + k]) * plain[i + k];
-    }
-  }
-  return squares > 0 ? std::sqrt(errors / squares) : 0;
-}
-
 /// f32 as another type.
-Result<HostBuffer> encoded(HostBuffer numbers, const ExportTensor& tensor, DType dtype, std::optional<double>& error) {
-  const std::string& name = tensor.name;
+Result<HostBuffer> encoded(HostBuffer numbers, const ExportTensor& tensor, DType dtype,
+                           std::optional<BlockError>& error) {
   if (dtype == DType::f32) return numbers;
-  if (dtype == DType::f16 || dtype == DType::bf16) return narrowed(floats(numbers), dtype, name);
-  const auto plain = floats(numbers);
-  const auto strange = std::find_if(plain.begin(), plain.end(), [](float x) { return !std::isfinite(x); });
-  if (strange != plain.end()) return invalid("The tensor \"", name, "\" holds ", *strange, ", which no block can.");
-  GRAFT_TRY_ASSIGN(HostBuffer blocks, HostBuffer::create(storage_bytes(dtype, plain.size()), name));
-  if (!tensor.searched) {
-    quantize(dtype, plain, blocks.bytes());
-  } else if (!tensor.importance.empty()) {
-    quantize(dtype, plain, tensor.importance, blocks.bytes());
-  } else {
-    quantize(dtype, plain, std::vector<float>(dtype_block(dtype).elements, 1.0f), blocks.bytes());
-  }
-  error = relative_error(dtype, plain, tensor.importance, blocks.bytes());
-  return blocks;
+  if (dtype == DType::f16 || dtype == DType::bf16) return narrowed(floats(numbers), dtype, tensor.name);
+  return to_blocks(dtype, floats(numbers), tensor.name, tensor.scales, error.emplace());
 }
 
 /// With the axes in the source's order, as f32 words or integers of 32 bits.

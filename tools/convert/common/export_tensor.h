@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/graph.h"
+#include "tools/convert/common/blocks.h"
 #include "tools/convert/common/source_tensors.h"
 
 namespace graft::convert {
@@ -25,10 +26,9 @@ struct ExportTensor {
   DType dtype = DType::f32;  ///< to be written
   SourcePerm perm;           ///< Value::source_perm; {1, 0} transposes a matrix
   PairOrder pairs = PairOrder::keep;
-  std::int64_t heads = 0;                  ///< of the rows, where `pairs` says something
-  float added = 0;                         ///< to every number
-  std::span<const float> importance = {};  ///< of each column for blocks: what its errors weigh; empty: all the same
-  bool searched = false;                   ///< scales of blocks are searched for the least error, not the extremes'
+  std::int64_t heads = 0;   ///< of the rows, where `pairs` says something
+  float added = 0;          ///< to every number
+  BlockScales scales = {};  ///< where it becomes blocks
 
   std::vector<std::int64_t> dims() const;  ///< as written
   std::uint64_t bytes() const;             ///< as written
@@ -37,9 +37,8 @@ struct ExportTensor {
 /// The bytes to be written: the source's own, or made anew.
 struct ExportBytes {
   std::span<const std::byte> bytes;
-  HostBuffer owned;  ///< empty where `bytes` are the source's
-  /// Of blocks that were made: the root of sum(weight * error^2) / sum(weight * number^2).
-  std::optional<double> error = {};
+  HostBuffer owned;                      ///< empty where `bytes` are the source's
+  std::optional<BlockError> error = {};  ///< of blocks that were made
 };
 
 /// Numbers that stay as they are keep their bits; f16 and bf16 are rounded to the nearest, ties to even.

@@ -134,6 +134,7 @@ std::string Report::json() const {
                              {"gradient_reason", entry.gradient_reason},
                              {"precision", entry.precision}});
   }
+  if (!blocks.empty()) root["blocks"] = nlohmann::json(errors_json(blocks));
   return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/convert/common/blocks.h"
+
 namespace graft::convert {
 
 struct Report {
@@ -44,6 +46,7 @@ struct Report {
   std::vector<std::string> fix_inputs;  ///< inputs whose values must be known at conversion (--fix)
   std::vector<Constant> constants;      ///< float tensors of the file that are not trained, and why
   std::vector<Trained> trained;         ///< the others; of ONNX and TFLite files
+  std::vector<BlockError> blocks;       ///< matrices that became blocks, with the model's names
   std::size_t parameters = 0;           ///< trainable tensors
   std::uint64_t parameter_elements = 0;
 

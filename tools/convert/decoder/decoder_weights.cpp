@@ -1,8 +1,5 @@
 #include "tools/convert/decoder/decoder_weights.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "runtime/core/quantized.h"
 
 namespace graft::convert {
@@ -29,7 +26,7 @@ Result<ValueId> DecoderWeights::add(Member member, std::int64_t layer, std::stri
   used_.insert(source_name);
   const DType dtype = dtype_for(tensor->dtype, shape);
   GRAFT_TRY_ASSIGN(const ValueId value, add_value(dtype));
-  GRAFT_TRY(fill(value, *tensor, dtype, source_name));
+  GRAFT_TRY(fill(value, *tensor, dtype, cat(full_name(kGgufNames, member, layer), suffix)));
   return value;
 }
 
@@ -48,15 +45,20 @@ DType DecoderWeights::dtype_for(DType given, const Shape& shape) {
   return wanted;
 }
 
-Status DecoderWeights::fill(ValueId value, const SourceTensor& tensor, DType wanted, std::string_view name) {
+Status DecoderWeights::fill(ValueId value, const SourceTensor& tensor, DType wanted, const std::string& gguf_name) {
   if (tensor.dtype == wanted) return model_.view_weight(value, tensor.bytes);
+  const std::string& name = model_.graph.value(value).name;
   GRAFT_TRY_ASSIGN(HostBuffer numbers, to_f32(tensor, name));
   if (wanted == DType::f32) return model_.set_weight(value, std::move(numbers));
   const std::span<const float> plain(reinterpret_cast<const float*>(numbers.data()), tensor.elements());
-  const auto strange = std::find_if(plain.begin(), plain.end(), [](float x) { return !std::isfinite(x); });
-  if (strange != plain.end()) return invalid("The tensor \"", name, "\" holds ", *strange, ", which no block can.");
-  GRAFT_TRY_ASSIGN(HostBuffer blocks, HostBuffer::create(storage_bytes(wanted, tensor.elements()), name));
-  quantize(wanted, plain, blocks.bytes());
+  BlockScales scales;
+  if (options_.importance != nullptr) {
+    const auto columns = static_cast<std::size_t>(tensor.dims.back());
+    scales.searched = true;
+    GRAFT_TRY_ASSIGN(scales.importance, importance_of(*options_.importance, gguf_name, columns));
+    weighed_ += !scales.importance.empty();
+  }
+  GRAFT_TRY_ASSIGN(HostBuffer blocks, to_blocks(wanted, plain, name, scales, blocks_.emplace_back()));
   return model_.set_weight(value, std::move(blocks));
 }
 
@@ -70,6 +72,8 @@ std::vector<std::string> DecoderWeights::notes() const {
                       ", frozen; adapters can be trained on them."));
   }
   if (expanded_ != 0) out.push_back(cat(expanded_, " tensors of other types became f32."));
+  if (options_.importance != nullptr) out.push_back(importance_note(weighed_));
+  if (!blocks_.empty()) out.push_back(errors_note(blocks_));
   if (unfit_ != 0) out.push_back(cat(unfit_, " matrices stay f32: their rows are no whole number of blocks."));
   return out;
 }

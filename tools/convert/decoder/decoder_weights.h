@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/model/model.h"
+#include "tools/convert/common/blocks.h"
 #include "tools/convert/common/source_tensors.h"
 #include "tools/convert/decoder/decoder_spec.h"
 
@@ -18,7 +19,9 @@ namespace graft::convert {
 struct WeightOptions {
   bool expand = false;                 ///< quantized ones become f32, which can be trained
   std::optional<DType> quantize = {};  ///< others become this, where their rows are whole blocks
-  bool shapes_only = false;            ///< all that is asked for is there, f32 before `quantize`, without contents
+  /// What errors weigh in matrices that `quantize` is for, where somebody knows; null: blocks go by their extremes.
+  const Importance* importance = nullptr;
+  bool shapes_only = false;  ///< all that is asked for is there, f32 before `quantize`, without contents
 };
 
 /// A tensor's name is looked up in one table and given from another: models from GGUF files get the names of Hugging
@@ -45,11 +48,12 @@ class DecoderWeights {
 
   /// What a user should know of it, one sentence each.
   std::vector<std::string> notes() const;
+  const std::vector<BlockError>& blocks() const { return blocks_; }  ///< that were made here, with the model's names
   /// Names in the source that nothing asked for.
   std::vector<std::string> unused() const;
 
  private:
-  Status fill(ValueId value, const SourceTensor& tensor, DType wanted, std::string_view name);
+  Status fill(ValueId value, const SourceTensor& tensor, DType wanted, const std::string& gguf_name);
   DType dtype_for(DType given, const Shape& shape);
   static std::string full_name(const TensorNames& names, Member member, std::int64_t layer);
 
@@ -59,6 +63,8 @@ class DecoderWeights {
   Model& model_;
   WeightOptions options_;
   std::map<DType, std::size_t> quantized_;  ///< matrices of each format
+  std::vector<BlockError> blocks_;
+  std::size_t weighed_ = 0;  ///< of these
   std::size_t expanded_ = 0;
   std::size_t unfit_ = 0;  ///< matrices that could not be quantized
   std::set<std::string, std::less<>> used_;

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "platform/os/file.h"
+#include "tools/convert/common/blocks.h"
 #include "tools/convert/gguf/gguf.h"
 
 namespace graft::convert {
-
-/// By the matrix's name in GGUF files ("blk.0.attn_q.weight"): a number for each column, none negative.
-using Importance = std::map<std::string, std::vector<float>, std::less<>>;
 
 /// A GGUF file of general.type "imatrix": tensors NAME.in_sum2 with the sums of squares and NAME.counts with the
 /// numbers of summands. corrupt: another file; sums that are negative or not finite; unsupported: matrices of several

@@ -92,6 +92,11 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
     by_name.insert(std::move(node));
     source.odd_names += kNamesHead;
   }
+  if (options.importance != nullptr && (spec.encoder || spec.transposed_weights)) {
+    return unsupported(
+        "Blocks of ", source.name, " cannot be weighed by an importance matrix: ",
+        spec.encoder ? "it is an encoder." : "its matrices are [in, out], so that blocks lie across them.");
+  }
   DecoderWeights weights(source.tensors, *source.names, *source.own_names, out.model, options);
   Status built = build_decoder(spec, weights, out.model.graph);
   if (!built.ok()) {
@@ -103,6 +108,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   report.source = cat(source.name, " (", source.format, ", ", spec.family, ")");
   report.notes = spec.notes;
   for (std::string& note : weights.notes()) report.notes.push_back(std::move(note));
+  report.blocks = weights.blocks();
   std::vector<std::string> unused = weights.unused();
   std::erase_if(unused, is_buffer);
   if (spec.tied) std::erase(unused, cat(source.names->head, ".weight"));

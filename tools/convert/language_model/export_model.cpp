@@ -1,9 +1,7 @@
 #include "tools/convert/language_model/export_model.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -293,33 +291,16 @@ Status check_gguf(const DecoderSource& source, const std::vector<ExportTensor>& 
 /// What errors of its columns weigh, where the matrix becomes blocks and somebody knows.
 Status weigh(const ExportOptions& options, ExportTensor& tensor) {
   if (options.importance == nullptr || !is_quantized(tensor.dtype) || tensor.dtype == tensor.source.dtype) return {};
-  tensor.searched = true;
-  const auto found = options.importance->find(tensor.name);
-  if (found == options.importance->end()) return {};
-  if (found->second.size() != static_cast<std::size_t>(tensor.dims().back())) {
-    return invalid("The importance matrix has ", found->second.size(), " numbers for \"", tensor.name,
-                   "\", whose rows have ", tensor.dims().back(), ": it is another model's.");
-  }
-  tensor.importance = found->second;
+  tensor.scales.searched = true;
+  GRAFT_TRY_ASSIGN(tensor.scales.importance,
+                   importance_of(*options.importance, tensor.name, static_cast<std::size_t>(tensor.dims().back())));
   return {};
 }
 
 void note_importance(const std::vector<ExportTensor>& tensors, const ExportOptions& options, ExportReport& report) {
   if (options.importance == nullptr) return;
-  const auto with = std::ranges::count_if(tensors, [](const ExportTensor& t) { return !t.importance.empty(); });
-  report.notes.push_back(cat("The importance matrix says what errors weigh in ", with, " matrices",
-                             with == 0 ? "; it is another model's, or none becomes blocks." : "."));
-}
-
-void note_errors(ExportReport& report) {
-  if (report.blocks.empty()) return;
-  const auto worst = std::ranges::max_element(report.blocks, {}, &BlockError::error);
-  double sum = 0;
-  for (const BlockError& block : report.blocks) sum += block.error;
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.2f%% in the mean, %.2f%% at most",
-                100 * sum / static_cast<double>(report.blocks.size()), 100 * worst->error);
-  report.notes.push_back(cat("Blocks differ from the numbers by ", text.data(), " (", worst->name, ")."));
+  const auto with = std::ranges::count_if(tensors, [](const ExportTensor& t) { return !t.scales.importance.empty(); });
+  report.notes.push_back(importance_note(static_cast<std::size_t>(with)));
 }
 
 /// Of encoders; and rows in front of the first token's position.
@@ -378,12 +359,7 @@ bool is_kept(const Value& value) {
 
 std::string ExportReport::json() const {
   nlohmann::ordered_json out = {{"files", files}, {"tensors", tensors}, {"bytes", bytes}, {"notes", notes}};
-  for (const BlockError& block : blocks) {
-    out["blocks"].push_back({{"name", block.name},
-                             {"dtype", dtype_name(block.dtype)},
-                             {"error", block.error},
-                             {"weighted", block.weighted}});
-  }
+  if (!blocks.empty()) out["blocks"] = errors_json(blocks);
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -435,10 +411,10 @@ Result<ExportReport> export_gguf(os::FileSystem& files, const std::string& path,
   }
   count(tensors, report);
   report.files = {path};
-  GRAFT_TRY(writer.write(files, path, tensors, [&](const ExportTensor& tensor, const ExportBytes& made) {
-    if (made.error) report.blocks.push_back({tensor.name, tensor.dtype, *made.error, !tensor.importance.empty()});
+  GRAFT_TRY(writer.write(files, path, tensors, [&](const ExportTensor&, const ExportBytes& made) {
+    if (made.error) report.blocks.push_back(*made.error);
   }));
-  note_errors(report);
+  if (!report.blocks.empty()) report.notes.push_back(errors_note(report.blocks));
   return report;
 }
 

@@ -7,7 +7,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
-#include "tools/convert/gguf/imatrix.h"
+#include "tools/convert/common/blocks.h"
 
 namespace graft::convert {
 
@@ -15,17 +15,9 @@ struct ExportOptions {
   /// What matrices become; nullopt: what they are, and f32 where the file has no such type. Vectors stay f32 in GGUF
   /// files (whose readers ask for it) and become this elsewhere.
   std::optional<DType> dtype = {};
-  /// For blocks of GGUF files: what errors of each matrix's columns weigh (tools/convert/gguf/imatrix.h); those
+  /// For blocks of GGUF files: what errors of each matrix's columns weigh; those
   /// of others weigh the same. Null: by the extremes of each block, without a search.
   const Importance* importance = nullptr;
-};
-
-/// What became of a matrix that was made blocks.
-struct BlockError {
-  std::string name;  ///< in the file
-  DType dtype = DType::f32;
-  double error = 0;       ///< root of sum(weight * error^2) / sum(weight * number^2)
-  bool weighted = false;  ///< by ExportOptions::importance; else all weights are 1
 };
 
 struct ExportReport {

@@ -65,6 +65,9 @@ typedef struct graft_convert_options {
   /* Told from the calling thread how far the conversion is: so many of a file's nodes or layers; then not 0 ends it as
      `cancelled` does. NULL: nobody is told. */
   int (*progress)(void* user, uint64_t done, uint64_t total);
+  const char*
+      imatrix; /* with `quantize`: an importance matrix (a GGUF file), by which scales of blocks are searched that
+                  leave the least error where it matters; NULL: none. The report has the error of each matrix. */
 } graft_convert_options;
 
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes
@@ -86,7 +89,7 @@ typedef struct graft_export_options {
   const char* dtype;  /* what matrices become: "f16", "q8_0", ...; NULL: what they are */
   const char* source; /* for "onnx" and "tflite": the file that the model was converted from, whose graph stays */
   int allow_non_finite;
-  const char* imatrix; /* for blocks of GGUF files: llama.cpp's importance matrix (a GGUF file), by which scales are
+  const char* imatrix; /* for blocks of GGUF files: an importance matrix (a GGUF file), by which scales are
                           searched that leave the least error where it matters; NULL: none. The report has the error of
                           each matrix. */
 } graft_export_options;

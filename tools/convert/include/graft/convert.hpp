@@ -37,6 +37,7 @@ struct ConvertOptions {
   int (*cancelled)(void* user) = nullptr;  ///< asked now and then; not 0: the call ends with GRAFT_CANCELLED
   void* user = nullptr;
   int (*progress)(void* user, std::uint64_t done, std::uint64_t total) = nullptr;  ///< told how far it is; as above
+  std::string imatrix = {};  ///< with `quantize`: an importance matrix, by which scales of blocks are searched
 };
 
 /// What became of every operator, and what can be trained: as a table and as JSON.
@@ -92,6 +93,7 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.cancelled = options.cancelled;
   raw.user = options.user;
   raw.progress = options.progress;
+  raw.imatrix = detail::or_null(options.imatrix);
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
