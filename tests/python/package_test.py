@@ -6,6 +6,7 @@ import itertools
 import logging
 import math
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -328,8 +329,11 @@ class Lifetimes(support.PackageTest):
         report = graft.export(self.path("m.graft"), self.path("m.safetensors"))
         self.assertTrue(os.path.exists(self.path("m.safetensors")) and report.tensors > 0, report)
         self.assertEqual(len(report.blocks), 0)
-        report = graft.export(self.path("m.graft"), self.path("m.gguf"), dtype="q8_0")
-        self.assertTrue(all(0 < block["error"] < 0.01 for block in report.blocks), report)
+        shutil.copy(f"{support.SOURCE}/tests/fuzz/corpus/gguf/blocks", self.path("blocks.gguf"))
+        graft.convert(self.path("blocks.gguf"), output=self.path("floats.graft"), expand=True)
+        report = graft.export(self.path("floats.graft"), self.path("m.gguf"), dtype="q8_0")
+        self.assertGreater(len(report.blocks), 0)
+        self.assertTrue(all(0 <= block["error"] < 0.01 for block in report.blocks), report)
         model.add_adapters(r=2, targets=["q_proj"])
         model.save_adapters(self.path("a.graft"))
         graft.export(self.path("a.graft"), self.path("peft"))
@@ -456,6 +460,25 @@ class Text(support.PackageTest):
         for generator in (whole, half):
             generator.generate("abb", max_tokens=1, log_probabilities=True, logit_bias={1: 1e4})
         self.assertAlmostEqual(whole.last().log_probabilities[0], half.last().log_probabilities[0], places=2)
+
+    def test_what_matters_is_written_as_an_importance_matrix(self):
+        model = self.language_model()
+        texts = ["abbbbbbb", "abb\nbbbb\nbb"]
+        each = [model.importance(text, context=4) for text in texts]
+        both = model.importance(texts, context=4)
+        self.assertEqual((both.context, both.chunks), (4, each[0].chunks + each[1].chunks))
+        for one, other, sums in zip(each[0].matrices, each[1].matrices, both.matrices, strict=True):
+            self.assertEqual((one.name, one.tokens + other.tokens), (sums.name, sums.tokens))
+            np.testing.assert_allclose(one.sums + other.sums, sums.sums, rtol=1e-12)
+        graft.write_imatrix(self.path("tiny.graft"), both, self.path("im.gguf"), datasets=["by hand"])
+        graft.convert(self.path("tiny.gguf"), output=self.path("q.graft"), quantize="q8_0", imatrix=self.path("im.gguf"))
+        graft.export(self.path("tiny.graft"), self.path("q.gguf"), dtype="q8_0", imatrix=self.path("im.gguf"))
+        with self.assertRaisesRegex(graft.InvalidArgument, "chunk of 4"):
+            model.importance("a", context=4)
+        with self.assertRaisesRegex(graft.InvalidArgument, "no matrix"):
+            wrong = both._replace(matrices=[both.matrices[0]._replace(name="other")])
+            graft.write_imatrix(self.path("tiny.graft"), wrong, self.path("no.gguf"))
+        self.assertFalse(os.path.exists(self.path("no.gguf")))
 
     def test_texts_become_vectors(self):
         model = self.language_model()

@@ -9,10 +9,10 @@ Arrays are numpy's, row-major, with the source model's names, shapes and order o
 loss goes in, tensors of PyTorch on the CPU as well.
 """
 
-from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export
+from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export, write_imatrix
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
-from ._generator import Embedder, Generated, Generator, Tokenizer
+from ._generator import Embedder, Generated, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._graft import __version__
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
@@ -20,6 +20,7 @@ from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
 
 __all__ = [
     "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Embedder", "Error", "ExportReport", "Forecast", "Generated", "Generator",
-    "InputFormat", "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
-    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load"
+    "Importance", "ImportanceMatrix", "InputFormat", "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
+    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load",
+    "write_imatrix"
 ]

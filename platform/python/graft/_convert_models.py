@@ -90,6 +90,19 @@ def export(model: Union[str, "os.PathLike[str]"], output: Union[str, "os.PathLik
     return ExportReport(**json.loads(details))
 
 
+def write_imatrix(model: Union[str, "os.PathLike[str]"], importance: Any, output: Union[str, "os.PathLike[str]"], *,
+                  datasets: Sequence[str] = ()) -> None:
+    """Writes what Model.importance() found out, for the .graft file `model`, as an importance matrix of llama.cpp's form.
+
+    datasets: where the texts are from, which the file says. The file is for imatrix of convert() and export().
+    """
+    matrices = [(one.name, one.sums.tolist(), one.tokens) for one in importance.matrices]
+    code, message = _converter().write_imatrix(os.fspath(model), matrices, importance.context, importance.chunks,
+                                               os.fspath(output), list(datasets))
+    if code != 0:
+        raise error_of(code, message)
+
+
 def convert_adapter(source: Union[str, "os.PathLike[str]"], base: Union[str, "os.PathLike[str]"],
                     output: Union[str, "os.PathLike[str]"]) -> None:
     """Writes `output`, a .graft file for load_adapters(), from a PEFT folder or a GGUF file, for the model file `base`."""

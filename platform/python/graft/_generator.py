@@ -147,6 +147,22 @@ class Embedder:
         return taken(Memory, self._native.memory())
 
 
+class ImportanceMatrix(NamedTuple):
+    """Of one matrix."""
+
+    name: str  #: of the weight
+    sums: np.ndarray  #: for each column, what it was multiplied with, squared
+    tokens: int  #: over which they were added up
+
+
+class Importance(NamedTuple):
+    """How much the columns of a model's matrices matter to texts; made by Model.importance()."""
+
+    matrices: list[ImportanceMatrix]
+    context: int  #: tokens of a chunk
+    chunks: int  #: that were computed
+
+
 class Tokenizer:
     """What a language model's text becomes; made by Model.tokenizer()."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _graft
 from ._errors import InvalidArgument
-from ._generator import Embedder, Generator, Tokenizer
+from ._generator import Embedder, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 from ._trainer import Forecast, Trainer, trainer_options
 
@@ -221,6 +221,22 @@ class Model:
                         budget=budget, precision=precision, recover_device=recover_device)
         self._users.add(made)
         return made
+
+    def importance(self, texts: Union[str, Sequence[str]], *, context: int = 0, chunks: int = 0, head: bool = False,
+                   parse_special: bool = False, budget: int = 0, recover_device: bool = False) -> Importance:
+        """How much the columns of a causal language model's matrices matter to texts, for write_imatrix().
+
+        Each text is cut into chunks of `context` tokens (0: the model's own, at most 512); one shorter than a chunk is an
+        error. chunks: most of them; 0: no limit. head: of the head's matrix too. parse_special: special tokens that are
+        spelled out become these. budget: largest device memory in bytes, 0 for no limit.
+        """
+        made = self._native.importance(fill(_graft.ImportanceOptions(), context=context, chunks=chunks, head=head,
+                                            parse_special=parse_special, budget=budget, recover_device=recover_device))
+        for text in [texts] if isinstance(texts, str) else texts:
+            left = made.add(text)
+            while left:
+                left = made.step()
+        return Importance([ImportanceMatrix(*one) for one in made.matrices()], *made.info())
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a language model; NotFound where the model has none."""

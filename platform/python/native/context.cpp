@@ -105,6 +105,10 @@ void add_model(py::module_& module) {
                          const SessionOptions& options) { return made_from(self, options, &graft::Model::session); })
       .def("trainer", [](const std::shared_ptr<ModelHandle>& self,
                          const TrainerOptions& options) { return made_from(self, options, &graft::Model::trainer); })
+      .def("importance",
+           [](const std::shared_ptr<ModelHandle>& self, const ImportanceOptions& options) {
+             return made_from(self, options, &graft::Model::importance);
+           })
       .def("embedder", [](const std::shared_ptr<ModelHandle>& self,
                           const EmbedderOptions& options) { return made_from(self, options, &graft::Model::embedder); })
       .def("generator",

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <tuple>
 
 #include "graft/convert.hpp"
 
@@ -48,6 +49,23 @@ py::tuple export_file(const std::string& path, const std::string& output, const 
   return py::make_tuple(static_cast<int>(done.code()), done.message(), report.json);
 }
 
+/// (status, message); matrices are (name, sums of squares, tokens).
+py::tuple write_imatrix_file(const std::string& path,
+                             const std::vector<std::tuple<std::string, std::vector<double>, std::uint64_t>>& given,
+                             std::uint32_t context, std::uint64_t chunks, const std::string& output,
+                             const std::vector<std::string>& datasets) {
+  std::vector<ImportanceMatrix> matrices;
+  for (const auto& [name, sums, tokens] : given) matrices.push_back({name, sums, tokens});
+  graft_importance_info info = {};
+  info.context = context;
+  info.chunks = chunks;
+  const Status done = [&] {
+    const py::gil_scoped_release released;
+    return write_imatrix(path, matrices, info, output, datasets);
+  }();
+  return py::make_tuple(static_cast<int>(done.code()), done.message());
+}
+
 }  // namespace
 }  // namespace graft::python
 
@@ -56,4 +74,5 @@ PYBIND11_MODULE(_convert, module) {
   module.def("convert", graft::python::convert_file);
   module.def("convert_adapter", graft::python::convert_adapter_file);
   module.def("export_model", graft::python::export_file);
+  module.def("write_imatrix", graft::python::write_imatrix_file);
 }

@@ -138,6 +138,7 @@ using SessionHandle = Owned<graft::Session, ModelHandle>;
 using TrainerHandle = Owned<graft::Trainer, ModelHandle>;
 using GeneratorHandle = Owned<graft::Generator, ModelHandle>;
 using EmbedderHandle = Owned<graft::Embedder, ModelHandle>;
+using ImportanceHandle = Owned<graft::Importance, ModelHandle>;
 using TokenizerHandle = Owned<graft::Tokenizer, ModelHandle>;
 
 // What each file adds to the module.

@@ -160,6 +160,14 @@ void add_running_options(py::module_& module) {
       .def_readwrite("of", &EmbedderOptions::of)
       .def_readwrite("budget", &EmbedderOptions::budget)
       .def_readwrite("recover_device", &EmbedderOptions::recover_device);
+  py::class_<ImportanceOptions>(module, "ImportanceOptions")
+      .def(py::init<>())
+      .def_readwrite("context", &ImportanceOptions::context)
+      .def_readwrite("chunks", &ImportanceOptions::chunks)
+      .def_readwrite("head", &ImportanceOptions::head)
+      .def_readwrite("parse_special", &ImportanceOptions::parse_special)
+      .def_readwrite("budget", &ImportanceOptions::budget)
+      .def_readwrite("recover_device", &ImportanceOptions::recover_device);
   py::class_<GenerateOptions>(module, "GenerateOptions")
       .def(py::init<>())
       .def_readwrite("max_tokens", &GenerateOptions::max_tokens)

@@ -140,6 +140,23 @@ py::array embed(EmbedderHandle& self, const Texts& texts) {
   return rows;
 }
 
+/// (name, sums of squares, tokens) of each matrix.
+py::list importance_matrices(ImportanceHandle& self) {
+  py::list out;
+  for (const ImportanceMatrix& one :
+       self.ask([](auto& importance) -> Result<std::vector<ImportanceMatrix>> { return importance.matrices(); })) {
+    out.append(py::make_tuple(one.name, py::array_t<double>(static_cast<py::ssize_t>(one.sums.size()), one.sums.data()),
+                              one.tokens));
+  }
+  return out;
+}
+
+/// (tokens of a chunk, chunks that were computed)
+py::tuple importance_info(ImportanceHandle& self) {
+  const auto info = self.ask([](auto& importance) { return importance.info(); });
+  return py::make_tuple(info.context, info.chunks);
+}
+
 void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
   std::vector<Binding> bindings;
   bindings.reserve(sizes.size());
@@ -188,6 +205,14 @@ void add_generator(py::module_& module) {
              return self.ask([](auto& embedder) -> Result<std::size_t> { return embedder.width(); });
            })
       .def("memory", [](EmbedderHandle& self) { return self.ask([](auto& embedder) { return embedder.memory(); }); });
+  py::class_<ImportanceHandle, std::shared_ptr<ImportanceHandle>>(module, "Importance")
+      .def("add",
+           [](ImportanceHandle& self, const std::string& text) {
+             return self.ask([&](auto& importance) { return importance.add(text); });
+           })
+      .def("step", [](ImportanceHandle& self) { return self.ask([](auto& importance) { return importance.step(); }); })
+      .def("matrices", importance_matrices)
+      .def("info", importance_info);
   py::class_<GeneratorHandle, std::shared_ptr<GeneratorHandle>>(module, "Generator")
       .def("generate", generate<std::string>)
       .def("generate_tokens", generate<std::vector<std::int32_t>>)
