@@ -71,6 +71,9 @@ std::uint32_t mutator_seen(const Graph& graph, const std::vector<std::uint32_t>&
   return kNoMutator;
 }
 
+/// A hash of the state is of what a run leaves: it reads after all mutations.
+bool reads_last(const Node& node) { return node.op == Op::state_hash; }
+
 struct Reader {
   std::uint32_t node = 0;
   std::uint32_t after = kNoMutator;  ///< it reads what this mutator left
@@ -96,6 +99,10 @@ void add_mutation_edges(Problem& p, const Graph& graph, const std::vector<std::u
     const auto& chain = mutators[root];
     for (std::size_t m = 0; m + 1 < chain.size(); ++m) add_edge(p, chain[m], chain[m + 1]);
     for (const Reader& reader : readers[root]) {
+      if (reads_last(graph.nodes()[p.nodes[reader.node]])) {
+        if (!chain.empty()) add_edge(p, chain.back(), reader.node);
+        continue;
+      }
       // Before the next mutation of what it reads; the nodes that mutate are no readers of their own.
       const auto seen = std::find(chain.begin(), chain.end(), reader.after);
       const auto next = seen == chain.end() ? chain.begin() : seen + 1;

@@ -123,6 +123,7 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
       const PhaseScope scope(setup_.trainer.program.observer, HostPhase::agree);
       GRAFT_TRY_ASSIGN(step.state_hash, state_hash());
     }
+    hash_.reset();
     step.number = state_.step;
     step.wants_whole = is_sharded() && wants_whole_ && wants_whole_() ? 1 : 0;
     step.samples = batch.count();
@@ -147,7 +148,13 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
     if (!std::isfinite(sums.metrics.loss_sum)) state.loss_weight = std::nanf("");  // no step is taken
     GRAFT_TRY(execution_.run(*run_.update(), state));
     submissions_ += run_.update()->submissions();
-    if (!is_sharded()) return end_step(batch, *run_.update());
+    if (!is_sharded()) {
+      std::uint64_t hash = 0;
+      std::memcpy(&hash, run_.update()->output(kHashOutput).data(), sizeof hash);
+      GRAFT_TRY_ASSIGN(const StepResult result, end_step(batch, *run_.update()));
+      hash_ = hash;
+      return result;
+    }
     GRAFT_TRY(share_parameters());
     GRAFT_TRY_ASSIGN(const StepResult result, end_step(batch, *run_.update()));
     if (step.wants_whole != 0) GRAFT_TRY(gather_state());

@@ -291,6 +291,7 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
     GRAFT_TRY_ASSIGN(const StepResult result, shared_step(batch));
     return std::optional(result);
   }
+  hash_.reset();
   return with_recovery([&]() -> Result<std::optional<StepResult>> {
     GRAFT_TRY(shortages_.before_micro_step());
     GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));
@@ -321,6 +322,7 @@ Result<std::uint64_t> Trainer::state_hash() {
   return on_device([&]() -> Result<std::uint64_t> {
     GRAFT_TRY(check_settled());
     if (run_.hash() == nullptr) return invalid("This trainer was not planned for checkpoints.");
+    if (hash_) return *hash_;
     GRAFT_TRY(execution_.note(run_.hash()->run({}, {})));
     std::uint64_t hash = 0;
     std::memcpy(&hash, run_.hash()->output(kHashOutput).data(), sizeof hash);
@@ -331,6 +333,7 @@ Result<std::uint64_t> Trainer::state_hash() {
 Status Trainer::pause() {
   if (!run_.is_built()) return {};
   if (execution_.has_changed_residents()) return check_settled();
+  hash_.reset();  // of what will be built again
   GRAFT_TRY(execution_.settle());
   shortages_.tell_before_invalidation();
   FetchedValues fetched = std::move(run_.fetched());
@@ -353,6 +356,7 @@ Status Trainer::set_budget(std::uint64_t bytes) {
   request.shrink_micro_batch = setup_.options.micro_batch == 0;
   GRAFT_TRY_ASSIGN(TrainingPlan plan, plan_training(setup_.model, setup_.options, request, setup_.device->target()));
   if (run_.is_built()) GRAFT_TRY(run_.keep_state());
+  hash_.reset();
   run_.tear_down();
   run_.set_plan(std::move(plan));
   setup_.trainer.request = request;
@@ -396,6 +400,7 @@ Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   statistics_.clear();  // of a step that is no longer the one in progress
   step_samples_ = 0;
   copied_at_.reset();
+  hash_.reset();
   return run_.memory().write(name, bytes);
 }
 

@@ -109,7 +109,7 @@ class Trainer {
   Status capture();
   const std::vector<Capture::Entry>& captured() const { return is_sharded() ? captured_ : run_.capture()->entries(); }
   /// 64 bits that tell whether two runs have the same parameters and running statistics. Where
-  /// PlanRequest::checkpoints asked for it.
+  /// PlanRequest::checkpoints asked for it. A step of several workers has computed it with its update.
   Result<std::uint64_t> state_hash();
 
   /// How often the run went on with another plan, because the device ran out of memory in a step, evaluate(), capture()
@@ -207,6 +207,7 @@ class Trainer {
   std::uint32_t submissions_ = 0;                   ///< of the step in progress
   LossWeights weights_;                             ///< what the loss of the step in progress is a mean over
   std::size_t terms_ = 1;                           ///< of the loss
+  std::optional<std::uint64_t> hash_;               ///< of the state, as the last step left it; none: it is not known
   std::vector<std::byte> slot_statistics_;          ///< what a slot would move running statistics by
   std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
   std::uint64_t losses_ = 0;

@@ -293,9 +293,8 @@ Result<Graph> build_statistics_graph(const TrainingGraph& slot) {
   return graph;
 }
 
-Result<Graph> build_hash_graph(const Residents& residents) {
+Status add_hash(Graph& graph, const Residents& residents) {
   constexpr std::size_t kMaxInputs = 255;  // of state_hash
-  Graph graph;
   std::vector<ValueId> inputs;
   const auto hash_inputs = [&]() -> Status {
     GRAFT_TRY_ASSIGN(const NodeId node, graph.add_node(Op::state_hash, inputs, {}, cat("hash", graph.nodes().size())));
@@ -308,13 +307,15 @@ Result<Graph> build_hash_graph(const Residents& residents) {
                           dtype_size(resident.stored) != 4;
     if (left_out) continue;
     if (inputs.size() == kMaxInputs) GRAFT_TRY(hash_inputs());
-    GRAFT_TRY_ASSIGN(const ValueId value,
-                     graph.add_value(resident.name, resident.dtype, resident.shape, resident.kind));
+    ValueId value = graph.find_value(resident.name);
+    if (!value.valid()) {
+      GRAFT_TRY_ASSIGN(value, graph.add_value(resident.name, resident.dtype, resident.shape, resident.kind));
+    }
     inputs.push_back(value);
   }
   GRAFT_TRY(hash_inputs());
   graph.add_output(std::string(kHashOutput), inputs.front());
-  return graph;
+  return ok_status();
 }
 
 Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t samples, const TrainOptions& options,

@@ -83,12 +83,13 @@ Result<Graph> build_statistics_graph(const TrainingGraph& slot);
 Result<Graph> build_update_graph(const TrainingGraph& accumulating, const TrainOptions& options,
                                  std::optional<std::uint32_t> owner = {});
 
-/// Output of build_hash_graph(): 64 bits.
+/// Output of add_hash(): 64 bits.
 inline constexpr std::string_view kHashOutput = "state_hash";
 
 /// Hashes the parameters and running statistics that a step leaves. Not the optimizer's state, for three times the
 /// cost: what differs there differs in the parameters as soon as it matters.
-Result<Graph> build_hash_graph(const Residents& residents);
+/// The graph may hold some of these values already, and move them: the hash is of what it leaves.
+Status add_hash(Graph& graph, const Residents& residents);
 
 /// The model in inference mode, its loss and its metrics. Weights are kept as among the residents of training, or where
 /// nothing is trained, as for inference.

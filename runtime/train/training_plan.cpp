@@ -134,7 +134,10 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
     out.training.push_back(std::move(sized).value());
   }
   if (graphs.update) {
-    GRAFT_TRY_ASSIGN(out.update, make_plan(*graphs.update, target, out.residents, free));
+    Graph update = *graphs.update;
+    // What workers agree upon before the next step; where the optimizer's state is shared out, others move parameters.
+    if (request.slots && !request.shard) GRAFT_TRY(add_hash(update, out.residents));
+    GRAFT_TRY_ASSIGN(out.update, make_plan(update, target, out.residents, free));
   }
   for (std::size_t i = 0; out.slots && i < graphs.sizes.size(); ++i) {
     if (graphs.training[i].statistics.empty()) break;
@@ -143,7 +146,8 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   }
   out.captures = request.checkpoints;
   if (request.checkpoints || request.slots) {
-    GRAFT_TRY_ASSIGN(const Graph hash, build_hash_graph(out.residents));
+    Graph hash;
+    GRAFT_TRY(add_hash(hash, out.residents));
     GRAFT_TRY_ASSIGN(out.hash, make_plan(hash, target, out.residents, free));
   }
   for (std::size_t i = 0; i < graphs.evaluation_sizes.size(); ++i) {

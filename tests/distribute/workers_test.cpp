@@ -45,6 +45,7 @@ struct Job {
   std::uint64_t piece = 1 << 20;
   bool overlaps = false;  ///< and shares follow what was measured
   bool shards = false;    ///< of the optimizer's state
+  bool rehashes = false;  ///< the hash that comes with each step is compared with one of its own
   bool captures = false;  ///< worker 0 keeps what it captured after the first step as long as it may
   Wire wire = Wire::f32;
   std::optional<std::size_t> damaged;  ///< a bit of this worker's parameters is changed after the second step
@@ -74,6 +75,21 @@ Status capture_once(train::Trainer& trainer, Outcome& out) {
   trainer.set_before_invalidation([&] {
     if (out.captured_last.empty()) out.captured_last = bytes_of(trainer.captured());
   });
+  return ok_status();
+}
+
+/// The hash of the state that came with a step's update, and the one that is computed by itself once the state was
+/// written. `before`: of the step before.
+Status compare_hashes(train::Trainer& trainer, std::uint64_t& before) {
+  GRAFT_TRY_ASSIGN(const std::uint64_t known, trainer.state_hash());
+  const train::NamedTensor first = trainer.named_parameters().front();
+  std::vector<std::byte> bytes(first.bytes);
+  GRAFT_TRY(trainer.read(first.name, bytes));
+  GRAFT_TRY(trainer.write(first.name, bytes));
+  GRAFT_TRY_ASSIGN(const std::uint64_t anew, trainer.state_hash());
+  EXPECT_EQ(known, anew);
+  EXPECT_NE(known, before);
+  before = known;
   return ok_status();
 }
 
@@ -107,8 +123,13 @@ Outcome train(const Job& run, gpu::Device& device, GroupExchange* exchange, grou
     if (captures) trainer->set_wants_whole_state([] { return true; });
     train::FitOptions fit_options;
     fit_options.steps = run.steps;
+    const bool rehashes = run.rehashes && exchange != nullptr;
+    const auto ports = trainer->plan().update ? trainer->plan().update->outputs : std::vector<PlanPort>();
+    EXPECT_EQ(std::ranges::count(ports, train::kHashOutput, &PlanPort::name), exchange != nullptr && !run.shards);
+    std::uint64_t hash = 0;
     fit_options.on_step = [&](const train::StepResult& result) {
       out.results.push_back(result);
+      if (rehashes) GRAFT_TRY(compare_hashes(*trainer, hash));
       if (captures) GRAFT_TRY(capture_once(*trainer, out));
       const bool hit = exchange != nullptr && run.damaged == exchange->share().rank && trainer->state().step == 2;
       if (!hit) return ok_status();
@@ -231,6 +252,7 @@ TEST_F(WorkersTest, ResidualBlocksWithBatchNorm) {
   run.options.batch = 8;
   run.options.micro_batch = 2;
   run.steps = 3;
+  run.rehashes = true;
   expect_as_one(run, {3});
 }
 

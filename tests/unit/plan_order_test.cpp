@@ -203,5 +203,23 @@ TEST(PlanOrder, GradientsAreUsedUpAsSoonAsTheyAreThere) {
   EXPECT_EQ(tight.extra_flops, 0u) << "waiting goes before anything is computed again";
 }
 
+TEST(PlanOrder, AHashIsOfTheStateThatARunLeaves) {
+  test::GraphMaker g;
+  const ValueId moved = g.state("moved", {64}), twice = g.state("twice", {64}), kept = g.parameter("kept", {64});
+  const ValueId x = g.input("x", {64});
+  const ValueId hash = g.add(Op::state_hash, {moved, kept, twice}, {}, "hash");  // before what it has to wait for
+  g.act(Op::accumulate, {moved, x}, {}, "first");
+  g.act(Op::accumulate, {twice, x}, {}, "second");
+  g.act(Op::accumulate, {twice, x}, {}, "third");
+  g.output("hash", hash);
+  const auto plan = test::checked_plan(g.graph);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  for (const char* const before : {"first", "second", "third"}) {
+    EXPECT_GE(test::position(*plan, before), 0);
+    EXPECT_LT(test::position(*plan, before), test::position(*plan, "hash")) << before;
+  }
+  test::expect_every_barrier_needed(*plan);
+}
+
 }  // namespace
 }  // namespace graft::plan_order_test
