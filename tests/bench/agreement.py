@@ -1,8 +1,9 @@
 """What workers agree upon before a step, as a share of the step: python3 agreement.py GRAFT [STEPS]
 
 LeNet in four micro-batches of 128 samples, by 2 and by 4 threads of one process, each worker's software driver on one
-thread. Of worker 0 prints the medians of a step, of the hash of its parameters (on the device, waiting included) and of
-the exchange behind it, which holds the wait for whoever is later as well: its least is the exchange alone.
+thread. Of worker 0 prints the medians of a step, of the hash of its parameters (the device's time for its dispatches,
+which stand at the end of the update) and of the exchange, which holds the wait for whoever is later as well: its least is
+the exchange alone.
 """
 
 import json
@@ -26,9 +27,12 @@ def phases(folder, workers):
         document = json.load(file)
     agree = sorted((event["ts"], event["dur"] * 1e-3) for event in document["traceEvents"] if event.get("name") == "agree")
     times = [taken for _, taken in agree]
+    hashes = [(event["ts"] * 1e-3, event["dur"] * 1e-3) for event in document["traceEvents"]
+              if event.get("name", "").startswith("hash") and "dur" in event]
     starts = [at * 1e-3 for at, _ in agree[::2]]
     steps = [b - a for a, b in zip(starts, starts[1:])]
-    return steps, times[::2], times[1::2]
+    hashed = [sum(taken for at, taken in hashes if a <= at < b) for a, b in zip(starts, starts[1:])]
+    return steps, hashed, times[1::2]
 
 
 def main():
