@@ -35,6 +35,9 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   GRAFT_TRY_ASSIGN(out->context_, context_for(model, options.context));
   GRAFT_TRY_ASSIGN(out->model_, TextModel::create(model, ports.vocabulary));
   const std::uint32_t chunk = std::clamp<std::uint32_t>(options.prefill, 1, out->context_);
+  // A run for a whole chunk computes all of its rows: on a processor, as long as for some eight tokens one by one.
+  constexpr std::uint32_t kRowsOfToken = 8;
+  out->few_ = device.target().caps.type == gpu::DeviceType::cpu ? std::max(chunk / kRowsOfToken, 1U) : 1;
   out->longest_draft_ = std::min(options.prompt_lookup, out->context_ - 1);
   std::vector<DecodeForm> forms = {{.tokens = 1}, {.tokens = chunk, .logits = false}};
   if (out->longest_draft_ != 0) forms.push_back({.tokens = out->longest_draft_ + 1});
@@ -47,12 +50,13 @@ Result<std::unique_ptr<Generator>> Generator::create(gpu::Device& device, const 
   return out;
 }
 
-/// All tokens but the last, which the first decode step takes.
+/// All tokens but the last, which the first decode step takes; where few are left, one by one.
 Status Generator::prefill(std::span<const TokenId> prompt) {
   const std::size_t chunk = machine_->program(kPrefill).plan().inputs[0].bytes / sizeof(TokenId);
   const auto rest = prompt.first(prompt.size() - 1);
   while (cached_.size() < rest.size()) {
-    const std::size_t count = std::min(chunk, rest.size() - cached_.size());
+    const std::size_t left = rest.size() - cached_.size();
+    const std::size_t count = left <= few_ ? 1 : std::min(chunk, left);
     GRAFT_TRY(run(rest.subspan(cached_.size(), count)));
     if (machine_->control() != nullptr) {
       machine_->control()->report(Stage::prompt, cached_.size(), rest.size());

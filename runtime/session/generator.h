@@ -99,6 +99,7 @@ class Generator {
   std::vector<text::TokenId> ahead_;  ///< what was verified: a token of the text, and a draft of those that follow
   std::size_t next_row_ = 0;          ///< of its logits
   bool verifies_drafts_ = false;
+  std::uint32_t few_ = 1;  ///< tokens that decode steps take sooner than a chunk would
   std::uint32_t longest_draft_ = 0;
   bool must_replay_ = false;  ///< the caches do not hold it: it was lost with the device
   std::uint32_t context_ = 0;
