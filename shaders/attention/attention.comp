@@ -79,13 +79,13 @@ void main() {
       for (uint r = 0u; r < 2u; ++r) {
         const bool seen = sees(rows[r], key, offset, row_sequence[r], key_sequence);
         scores[r][c] = seen ? masked(h, rows[r], key, score(scores[r][c])) : kMasked;
-        weights[(ty() + 16u * r) * kTile + tx() + 8u * c] = scores[r][c];
+        weights[(ty() + 16u * r) * kWeightRow + tx() + 8u * c] = scores[r][c];
       }
     }
     barrier();
     vec2 highest = top;
     for (uint key = 0u; key < kTile; ++key) {
-      highest = max(highest, vec2(weights[ty() * kTile + key], weights[(ty() + 16u) * kTile + key]));
+      highest = max(highest, vec2(weights[ty() * kWeightRow + key], weights[(ty() + 16u) * kWeightRow + key]));
     }
     const vec2 shrink = vec2(exp_accurate(top.x - highest.x), exp_accurate(top.y - highest.y));
     top = highest;
@@ -106,12 +106,12 @@ void main() {
 #ifdef ATTENTION_COOPMAT
       add_weighted(upper, lower);
       for (uint key = 0u; slab == 0u && key < kTile; ++key) {
-        total += vec2(weights[ty() * kTile + key], weights[(ty() + 16u) * kTile + key]);
+        total += vec2(weights[ty() * kWeightRow + key], weights[(ty() + 16u) * kWeightRow + key]);
       }
 #else
       for (uint key = 0u; key < kTile; ++key) {
-        const vec2 weight = vec2(weights[ty() * kTile + key], weights[(ty() + 16u) * kTile + key]);
-        const vec4 value = right_tile[key * kVectors + tx()];
+        const vec2 weight = vec2(weights[ty() * kWeightRow + key], weights[(ty() + 16u) * kWeightRow + key]);
+        const vec4 value = right_tile[key * kRow + tx()];
         upper += weight.x * value;
         lower += weight.y * value;
         if (slab == 0u) total += weight;

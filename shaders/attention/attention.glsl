@@ -17,15 +17,16 @@ const float kMasked = -3.0e38;  // a score that no product reaches
 #ifdef ATTENTION_COOPMAT
 #include "shaders/attention/attention_coopmat.glsl"
 #else
-const uint kRow = kVectors;  // from a row of a tile to the next
+const uint kRow = kVectors + 1u;  // from a row of a tile to the next, which begins in another bank
 #define TILE_VECTOR vec4
 shared vec4 left_tile[kTile * kRow];
 shared vec4 right_tile[kTile * kRow];
 #endif
-shared float weights[kTile * kTile];  // [row][key]
+const uint kWeightRow = kTile + 1u;
+shared float weights[kTile * kWeightRow];  // [row][key]
 
 void set_weight(uint row, uint key, float weight) {
-  weights[row * kTile + key] = weight;
+  weights[row * kWeightRow + key] = weight;
 #ifdef ATTENTION_COOPMAT
   half_weights[row * 4u * kRow + key] = HALF(before_half(weight));
 #endif
@@ -67,7 +68,7 @@ uint ty() { return gl_LocalInvocationIndex / 8u; }
 #ifdef ATTENTION_COOPMAT
 // Adds the products of two rows of the left tile with four of the right one.
 void multiply_tiles(inout vec4 top, inout vec4 bottom) {
-  multiply_matrices(kRowsByRows);
+  rows_by_rows();
   for (uint c = 0; c < 4u; ++c) {
     top[c] += products[ty() * kTile + tx() + 8u * c];
     bottom[c] += products[(ty() + 16u) * kTile + tx() + 8u * c];
@@ -76,7 +77,7 @@ void multiply_tiles(inout vec4 top, inout vec4 bottom) {
 
 // Adds two rows of the weights times the right tile, four elements of them.
 void add_weighted(inout vec4 upper, inout vec4 lower) {
-  multiply_matrices(kWeightsByRight);
+  weights_by_right();
   for (uint i = 0; i < 4u; ++i) {
     upper[i] += products[ty() * kTile + tx() * 4u + i];
     lower[i] += products[(ty() + 16u) * kTile + tx() * 4u + i];
@@ -85,7 +86,7 @@ void add_weighted(inout vec4 upper, inout vec4 lower) {
 
 // Adds two columns of the weights times the left tile.
 void add_columns(inout vec4 upper, inout vec4 lower) {
-  multiply_matrices(kWeightsByLeft);
+  weights_by_left();
   for (uint i = 0; i < 4u; ++i) {
     upper[i] += products[ty() * kTile + tx() * 4u + i];
     lower[i] += products[(ty() + 16u) * kTile + tx() * 4u + i];
@@ -95,28 +96,28 @@ void add_columns(inout vec4 upper, inout vec4 lower) {
 // Adds two rows of the weights times the right tile, four elements of them.
 void add_weighted(inout vec4 upper, inout vec4 lower) {
   for (uint key = 0u; key < kTile; ++key) {
-    const vec4 value = right_tile[key * kVectors + tx()];
-    upper += weights[ty() * kTile + key] * value;
-    lower += weights[(ty() + 16u) * kTile + key] * value;
+    const vec4 value = right_tile[key * kRow + tx()];
+    upper += weights[ty() * kWeightRow + key] * value;
+    lower += weights[(ty() + 16u) * kWeightRow + key] * value;
   }
 }
 
 // Adds two columns of the weights times the left tile.
 void add_columns(inout vec4 upper, inout vec4 lower) {
   for (uint row = 0u; row < kTile; ++row) {
-    const vec4 value = left_tile[row * kVectors + tx()];
-    upper += weights[row * kTile + ty()] * value;
-    lower += weights[row * kTile + ty() + 16u] * value;
+    const vec4 value = left_tile[row * kRow + tx()];
+    upper += weights[row * kWeightRow + ty()] * value;
+    lower += weights[row * kWeightRow + ty() + 16u] * value;
   }
 }
 
 // Adds the products of two rows of the left tile with four of the right one.
 void multiply_tiles(inout vec4 top, inout vec4 bottom) {
   for (uint i = 0u; i < kVectors; ++i) {
-    const vec4 a = left_tile[ty() * kVectors + i];
-    const vec4 b = left_tile[(ty() + 16u) * kVectors + i];
+    const vec4 a = left_tile[ty() * kRow + i];
+    const vec4 b = left_tile[(ty() + 16u) * kRow + i];
     for (uint c = 0u; c < 4u; ++c) {
-      const vec4 k = right_tile[(tx() + 8u * c) * kVectors + i];
+      const vec4 k = right_tile[(tx() + 8u * c) * kRow + i];
       top[c] += dot(a, k);
       bottom[c] += dot(b, k);
     }
@@ -145,15 +146,17 @@ uvec2 row_tile_range(uint key_tile, int offset) {
   return uvec2(rows.x / kTile, (rows.y + kTile - 1u) / kTile);
 }
 
-shared uint last_seen_tile;
+// All that is shared is a multiple of 16 bytes long: matrices are loaded from multiples of 16 bytes, and a compiler may
+// put what is shared in any order (NVIDIA's puts a single number first).
+shared uvec4 last_seen_tile;
 
 // Whether any invocation says that it sees something of a tile; all must call it. `tile` differs from one call to the
 // next, and from 0xffffffff.
 bool any_sees(bool mine, uint tile) {
-  if (mine) last_seen_tile = tile;
+  if (mine) last_seen_tile.x = tile;
   barrier();
   // One that is slow may find the next tile's number here, but only where this tile was left out by all.
-  return last_seen_tile == tile;
+  return last_seen_tile.x == tile;
 }
 
 // A product of query and key as a score.

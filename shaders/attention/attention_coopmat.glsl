@@ -13,34 +13,30 @@ shared HALF4 right_tile[kTile * kRow];
 shared HALF half_weights[4u * kTile * kRow];  // [row][key]
 shared float products[kTile * kTile];
 
-const uint kRowsByRows = 0u;      // left tile, right tile transposed
-const uint kWeightsByRight = 1u;  // weights, right tile
-const uint kWeightsByLeft = 2u;   // weights transposed, left tile
-
 // The product of two tiles in `products`. The tiles, and the weights, have been written before the last barrier; what
 // was in `products` may still be read by others until the next.
-void multiply_matrices(uint which) {
-  for (uint i = gl_SubgroupID; i < kMatrices; i += gl_NumSubgroups) {
-    const uint m = i / (kTile / kMatN) * kMatM;
-    const uint n = i % (kTile / kMatN) * kMatN;
-    coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator> sum =
-        coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator>(0.0);
-    [[unroll]] for (uint k = 0u; k < kTile; k += kMatK) {
-      coopmat<HALF, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a;
-      coopmat<HALF, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;
-      if (which == kRowsByRows) {
-        coopMatLoad(a, left_tile, m * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
-        coopMatLoad(b, right_tile, n * kRow + k / 4u, kRow, gl_CooperativeMatrixLayoutColumnMajor);
-      } else if (which == kWeightsByRight) {
-        coopMatLoad(a, half_weights, m * 4u * kRow + k, 4u * kRow, gl_CooperativeMatrixLayoutRowMajor);
-        coopMatLoad(b, right_tile, k * kRow + n / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
-      } else {
-        coopMatLoad(a, half_weights, k * 4u * kRow + m, 4u * kRow, gl_CooperativeMatrixLayoutColumnMajor);
-        coopMatLoad(b, left_tile, k * kRow + n / 4u, kRow, gl_CooperativeMatrixLayoutRowMajor);
-      }
-      sum = coopMatMulAdd(a, b, sum);
-    }
-    coopMatStore(sum, products, m * kTile + n, kTile, gl_CooperativeMatrixLayoutRowMajor);
+#define MATRIX_PRODUCT(name, a_tile, a_at, a_stride, a_layout, b_tile, b_at, b_layout)                               \
+  void name() {                                                                                                      \
+    [[unroll]] for (uint i = 0u; i < kMatrices; ++i) {                                                               \
+      const uint m = i / (kTile / kMatN) * kMatM;                                                                    \
+      const uint n = i % (kTile / kMatN) * kMatN;                                                                    \
+      if (i % gl_NumSubgroups == gl_SubgroupID) {                                                                    \
+        coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator> sum =                                \
+            coopmat<float, gl_ScopeSubgroup, kMatM, kMatN, gl_MatrixUseAccumulator>(0.0);                            \
+        [[unroll]] for (uint k = 0u; k < kTile; k += kMatK) {                                                        \
+          coopmat<HALF, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a;                                            \
+          coopmat<HALF, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;                                            \
+          coopMatLoad(a, a_tile, a_at, a_stride, gl_CooperativeMatrixLayout##a_layout);                              \
+          coopMatLoad(b, b_tile, b_at, kRow, gl_CooperativeMatrixLayout##b_layout);                                  \
+          sum = coopMatMulAdd(a, b, sum);                                                                            \
+        }                                                                                                            \
+        coopMatStore(sum, products, m * kTile + n, kTile, gl_CooperativeMatrixLayoutRowMajor);                       \
+      }                                                                                                              \
+    }                                                                                                                \
+    barrier();                                                                                                       \
   }
-  barrier();
-}
+MATRIX_PRODUCT(rows_by_rows, left_tile, m * kRow + k / 4u, kRow, RowMajor, right_tile, n * kRow + k / 4u, ColumnMajor)
+MATRIX_PRODUCT(weights_by_right, half_weights, m * 4u * kRow + k, 4u * kRow, RowMajor, right_tile, k * kRow + n / 4u,
+               RowMajor)
+MATRIX_PRODUCT(weights_by_left, half_weights, k * 4u * kRow + m, 4u * kRow, ColumnMajor, left_tile, k * kRow + n / 4u,
+               RowMajor)
