@@ -25,10 +25,17 @@ float floor_mod(float a, float b) {
   return r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
+// Behind a product of the same kernel these may not become one operation with it, which rounds once: fused or not, the
+// bits are the same.
+float separate_sum(float a, float b) {
+  precise float sum = a + b;
+  return sum;
+}
+
 float binary_apply(uint fn, float a, float b) {
   switch (fn) {
-    case fn_add: return a + b;
-    case fn_sub: return a - b;
+    case fn_add: return separate_sum(a, b);
+    case fn_sub: return separate_sum(a, -b);
     case fn_mul: return a * b;
 #ifndef FUSED_FEW
     case fn_div: return a / b;

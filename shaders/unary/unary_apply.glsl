@@ -54,7 +54,11 @@ float unary_apply(uint fn, float x, float alpha, float beta) {
     case fn_hard_swish: return x * min_nan(max_nan(x / 6.0 + 0.5, 0.0), 1.0);
     case fn_mish: return is_inf(x) ? max(x, 0.0) : mish(x);
     case fn_softplus: return softplus_accurate(x);
-    case fn_softsign: return x / (1.0 + abs(x));
+    case fn_softsign: {
+      // Vulkan promises nothing of a divisor beyond 2^126, whose reciprocal is a denormal: NVIDIA gives 0.
+      const float s = abs(x) > 1.0e30 ? 9.31322574615478515625e-10 : 1.0;
+      return x * s / (s + abs(x) * s);
+    }
     case fn_thresholded_relu: return x > alpha || is_nan(x) ? x : 0.0;
     case fn_floor: return floor(x);
     case fn_ceil: return ceil(x);
