@@ -139,6 +139,11 @@ constexpr Quirk kQuirks[] = {
      .action = QuirkAction::align_fills,
      .reason = "vkCmdFillBuffer of 4 KiB or more from an offset that is no multiple of 16 bytes writes before it.",
      .link = "https://github.com/gfx-rs/wgpu/issues/4122"},
+    {.name = "nvidia-dispatch-base",
+     .vendor = kNvidia,
+     .action = QuirkAction::whole_dispatches,
+     .reason = "Workgroups of vkCmdDispatchBase are numbered from 0, whatever its base (driver 580.159.04, H100).",
+     .link = "https://registry.khronos.org/vulkan/specs/latest/man/html/vkCmdDispatchBase.html"},
     {.name = "nvidia-495-pipeline-cache",
      .vendor = kNvidia,
      .first_version = nvidia_version(495, 0),
@@ -193,6 +198,7 @@ bool apply(const Quirk& quirk, Caps& caps, Quirks& quirks) {
     case QuirkAction::cap_allocation: return at_most(caps.max_allocation);
     case QuirkAction::cap_submit: return at_most(quirks.max_submit_dispatches);
     case QuirkAction::no_pipeline_cache: return off(quirks.pipeline_cache);
+    case QuirkAction::whole_dispatches: return !std::exchange(quirks.whole_dispatches, true);
     case QuirkAction::align_fills: return !std::exchange(quirks.align_fills, true);
     case QuirkAction::assume_binding:
       if (caps.max_storage_buffer_range >= quirk.value) return false;
@@ -208,7 +214,7 @@ std::string_view quirk_action_name(QuirkAction action) {
   static constexpr std::string_view kNames[] = {
       "baseline only",     "no subgroup arithmetic", "no subgroup shuffles", "no cooperative matrices",
       "smaller subgroups", "usual bindings",         "smaller allocations",  "shorter submissions",
-      "aligned fills",     "no pipeline cache"};
+      "whole dispatches",  "aligned fills",          "no pipeline cache"};
   return kNames[static_cast<std::size_t>(action)];
 }
 

@@ -18,6 +18,7 @@ enum class QuirkAction : std::uint8_t {
   assume_binding,     ///< a binding may hold `value` bytes although the driver reports fewer
   cap_allocation,     ///< one allocation of at most `value` bytes
   cap_submit,         ///< at most `value` dispatches in one submission
+  whole_dispatches,   ///< none begins at another workgroup than the first
   align_fills,        ///< fills of 4 KiB or more begin at multiples of 16 bytes
   no_pipeline_cache,  ///< no cache object, no file
 };

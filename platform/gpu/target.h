@@ -34,6 +34,7 @@ struct AppliedQuirk {
 struct Quirks {
   bool pipeline_cache = true;               ///< compiled pipelines may be kept in a file
   bool align_fills = false;                 ///< fills are cut so that large ones begin at multiples of 16 bytes
+  bool whole_dispatches = false;            ///< none in parts (KernelDesc::in_parts)
   std::uint32_t max_submit_dispatches = 0;  ///< of one submission; 0: any number
   std::vector<AppliedQuirk> applied;        ///< also those that changed Caps
 };

@@ -235,7 +235,9 @@ Result<std::vector<Program::List>> Program::divide(const List& list, std::uint32
     return made;
   }
   const Step& step = plan_.steps[list.first_step];
-  if (step.kind != StepKind::dispatch || options_.profile) return made;  // times are of whole steps
+  // Times are of whole steps.
+  const bool whole = options_.profile || memory_.device().target().quirks.whole_dispatches;
+  if (step.kind != StepKind::dispatch || whole) return made;
   const PlanKernel& kernel = plan_.kernels[step.kernel];
   const auto split = split_dispatch(list.part.value_or(Workgroups{{}, step.groups}), parts);
   if (split.size() < 2) return made;
