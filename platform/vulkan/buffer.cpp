@@ -18,6 +18,7 @@ Result<std::unique_ptr<gpu::Buffer>> VulkanBuffer::create(Owner& owner, std::uin
   VkMemoryRequirements requirements{};
   context.fn.GetBufferMemoryRequirements(context.device, buffer->handle_, &requirements);
   GRAFT_TRY_ASSIGN(buffer->allocation_, owner.memory.allocate(requirements, kind, name));
+  buffer->hidden_ = context.hides_memory && kind == gpu::MemoryKind::device;
   const Allocation& at = buffer->allocation_;
   const VkResult result = GRAFT_VK_DEVICE_CALL(context, BindBufferMemory, buffer->handle_, at.block->memory, at.offset);
   if (result != VK_SUCCESS) return context.failed(result, "vkBindBufferMemory", doing());
@@ -42,7 +43,7 @@ VulkanBuffer::~VulkanBuffer() {
 }
 
 std::span<std::byte> VulkanBuffer::mapped() {
-  if (allocation_.block == nullptr) return {};
+  if (allocation_.block == nullptr || hidden_) return {};
   std::byte* base = allocation_.block->mapped;
   if (base == nullptr) return {};
   return {base + allocation_.offset, static_cast<std::size_t>(size_)};

@@ -165,6 +165,7 @@ void read_features(const InstanceFunctions& fn, PhysicalDevice& device, const Gi
   caps.timeline_semaphore = features.timeline.timelineSemaphore == VK_TRUE;
   caps.shader_bfloat16 =
       features.bfloat16.shaderBFloat16Type == VK_TRUE && features.bfloat16.shaderBFloat16CooperativeMatrix == VK_TRUE;
+  device.atomics_in_memory_model = features.memory_model.vulkanMemoryModelDeviceScope == VK_TRUE;
   device.full_subgroups = features.subgroup_size.computeFullSubgroups == VK_TRUE;
   device.sets_subgroup_size = device.full_subgroups && features.subgroup_size.subgroupSizeControl == VK_TRUE;
   // Kernels for matrices are compiled for Vulkan's memory model, and must run in full subgroups.

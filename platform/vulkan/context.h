@@ -19,6 +19,7 @@ struct Context {
   CallFaults* faults = nullptr;
   LogSink log;
   std::uint32_t compile_threads = 1;
+  bool hides_memory = false;         ///< of the device from the host (DeviceOptions::assume_discrete)
   bool capture = false;              ///< pipelines are made so that the driver can tell of them
   std::optional<GivenDevice> given;  ///< whose objects these are
   bool lost = false;                 ///< once true, stays true

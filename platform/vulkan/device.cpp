@@ -29,6 +29,7 @@ void enable(const PhysicalDevice& device, FeatureChain& features) {
   features.subgroup_size.subgroupSizeControl = device.sets_subgroup_size;
   features.subgroup_size.computeFullSubgroups = device.full_subgroups;
   features.memory_model.vulkanMemoryModel = caps.cooperative_matrix;
+  features.memory_model.vulkanMemoryModelDeviceScope = caps.cooperative_matrix && device.atomics_in_memory_model;
   features.executables.pipelineExecutableInfo = VK_TRUE;  // linked only where it was asked for
 }
 
@@ -185,6 +186,8 @@ Status VulkanDevice::open_own(const DeviceOptions& options) {
   GRAFT_TRY_ASSIGN(auto devices, context_.instance->physical_devices());
   GRAFT_TRY_ASSIGN(const std::size_t index, select_device(devices, options.device));
   context_.physical = std::move(devices[index]);
+  context_.hides_memory = options.assume_discrete;
+  context_.physical.target.caps.unified_memory &= !options.assume_discrete;
   if (options.compile_only && context_.physical.tells_of_kernels) {
     context_.capture = true;
     context_.physical.extensions.emplace_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);

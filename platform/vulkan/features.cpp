@@ -6,7 +6,8 @@ namespace {
 /// Which of graft's features are switched on, whichever structures of Vulkan's versions and extensions say so.
 struct Enabled {
   VkBool32 int64 = 0, storage16 = 0, storage8 = 0, float16 = 0, int8 = 0, timeline = 0, integer_dot = 0;
-  VkBool32 subgroup_size = 0, full_subgroups = 0, memory_model = 0, matrix = 0, bfloat16 = 0, bfloat16_matrix = 0;
+  VkBool32 subgroup_size = 0, full_subgroups = 0, memory_model = 0, device_scope = 0, matrix = 0, bfloat16 = 0,
+           bfloat16_matrix = 0;
   VkBool32 flexible = 0, per_element = 0, maintenance4 = 0;
 };
 
@@ -25,6 +26,7 @@ void read_version(const VkBaseInStructure* it, Enabled& on) {
     on.int8 |= f.shaderInt8;
     on.timeline |= f.timelineSemaphore;
     on.memory_model |= f.vulkanMemoryModel;
+    on.device_scope |= f.vulkanMemoryModelDeviceScope;
   } else if (it->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
     const auto& f = as<VkPhysicalDeviceVulkan13Features>(it);
     on.integer_dot |= f.shaderIntegerDotProduct;
@@ -61,6 +63,7 @@ void read_extension(const VkBaseInStructure* it, Enabled& on) {
       break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR:
       on.memory_model |= as<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(it).vulkanMemoryModel;
+      on.device_scope |= as<VkPhysicalDeviceVulkanMemoryModelFeaturesKHR>(it).vulkanMemoryModelDeviceScope;
       break;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR:
       on.matrix |= as<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(it).cooperativeMatrix;
@@ -95,6 +98,7 @@ void FeatureChain::keep_enabled(const void* enabled) {
   subgroup_size.subgroupSizeControl &= on.subgroup_size;
   subgroup_size.computeFullSubgroups &= on.full_subgroups;
   memory_model.vulkanMemoryModel &= on.memory_model;
+  memory_model.vulkanMemoryModelDeviceScope &= on.device_scope;
   matrix.cooperativeMatrix &= on.matrix;
   bfloat16.shaderBFloat16Type &= on.bfloat16;
   bfloat16.shaderBFloat16CooperativeMatrix &= on.bfloat16_matrix;

@@ -16,8 +16,9 @@ struct PhysicalDevice {
   std::uint32_t queue_family = 0;
   std::uint32_t timestamp_bits = 0;
   std::uint64_t non_coherent_atom = 1;
-  bool full_subgroups = false;      ///< a pipeline may ask for
-  bool flexible_matrices = false;   ///< with operations on single elements
+  bool atomics_in_memory_model = false;  ///< of the whole device, in kernels of Vulkan's memory model
+  bool full_subgroups = false;           ///< a pipeline may ask for
+  bool flexible_matrices = false;        ///< with operations on single elements
   bool tells_of_kernels = false;    ///< VK_KHR_pipeline_executable_properties, which is enabled only where asked for
   bool sets_subgroup_size = false;  ///< subgroups vary in size, unless a pipeline asks for one
   VkPhysicalDeviceMemoryProperties memory{};

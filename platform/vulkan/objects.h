@@ -51,6 +51,7 @@ class VulkanBuffer final : public gpu::Buffer {
   VkBuffer handle_ = VK_NULL_HANDLE;
   std::uint64_t whole_size_ = 0;
   Allocation allocation_;
+  bool hidden_ = false;                       ///< from the host, whatever the memory's type
   VkDeviceMemory imported_ = VK_NULL_HANDLE;  ///< in place of the allocation
 };
 

@@ -100,6 +100,8 @@ struct DeviceOptions {
   bool timeline_semaphore = true;
   /// Flushes and invalidates coherent memory as well, so that tests reach those paths on any driver.
   bool assume_non_coherent = false;
+  /// Takes the device's memory for that of a card, which the host does not see: what graft does there, tested anywhere.
+  bool assume_discrete = false;
   /// Buffers smaller than a quarter of this share driver allocations of this size; larger ones get their own.
   std::uint64_t block_bytes = 4ull << 20;
 };

@@ -153,6 +153,12 @@ Result<const Resident*> Memory::find(std::string_view name, std::uint64_t offset
   return resident;
 }
 
+/// Where residents are staged: at the end, behind the inputs or outputs of any plan. (Not so where memory is unified and
+/// tests do without mapped memory all the same.)
+std::uint64_t Memory::transfer_offset(const gpu::Buffer& staging) const {
+  return staging.size() - residents_.transfer_bytes();
+}
+
 std::byte* Memory::mapped(const gpu::BufferRange& range) const {
   const auto bytes = use_mapped_ ? range.buffer->mapped() : std::span<std::byte>();
   return bytes.empty() ? nullptr : bytes.data() + range.offset;
@@ -189,9 +195,10 @@ Status Memory::write(std::string_view name, std::span<const std::byte> bytes, st
   for (std::uint64_t done = 0; done < total;) {
     const std::uint64_t n = std::min<std::uint64_t>(total - done, residents_.transfer_bytes());
     const auto piece = bytes.subspan(host_bytes(*resident, done), host_bytes(*resident, n));
-    convert_numbers(resident->dtype, piece, resident->stored, upload().data());
+    const std::uint64_t staging = transfer_offset(*upload_);
+    convert_numbers(resident->dtype, piece, resident->stored, upload().data() + staging);
     const std::uint64_t words = align_up(n, 4);
-    GRAFT_TRY(submit_copy(range(Space::upload, 0, words), range(Space::resident, base + done, words))
+    GRAFT_TRY(submit_copy(range(Space::upload, staging, words), range(Space::resident, base + done, words))
                   .with_context(cat("While writing the resident value \"", name, "\"")));
     done += n;
   }
@@ -217,9 +224,10 @@ Status Memory::read(std::string_view name, std::span<std::byte> bytes, std::uint
   for (std::uint64_t done = 0; done < total;) {
     const std::uint64_t n = std::min<std::uint64_t>(total - done, residents_.transfer_bytes());
     const std::uint64_t words = align_up(n, 4);
-    GRAFT_TRY(submit_copy(range(Space::resident, base + done, words), range(Space::readback, 0, words))
+    const std::uint64_t staging = transfer_offset(*readback_);
+    GRAFT_TRY(submit_copy(range(Space::resident, base + done, words), range(Space::readback, staging, words))
                   .with_context(cat("While reading the resident value \"", name, "\"")));
-    const auto piece = readback().first(n);
+    const auto piece = readback().subspan(staging, n);
     convert_numbers(resident->stored, piece, resident->dtype, bytes.data() + host_bytes(*resident, done));
     done += n;
   }

@@ -31,9 +31,10 @@ class Memory {
   std::uint64_t allocated_bytes() const;
 
   /// Writes bytes of a resident from `offset` on: through mapped memory where there is any, otherwise in pieces through
-  /// staging. Waits until it is done. Offset and end are multiples of 4, unless the end is that of the value.
-  /// A resident that is kept in 16 bits takes f32 too, rounded on the way; the multiples are then of 8.
-  /// not_found, invalid_argument (outside the value; a number that its 16 bits cannot hold), timeout, device_lost.
+  /// staging of its own: inputs and outputs that lie in theirs stay. Waits until it is done. Offset and end are
+  /// multiples of 4, unless the end is that of the value. A resident that is kept in 16 bits takes f32 too, rounded on
+  /// the way; the multiples are then of 8. not_found, invalid_argument (outside the value; a number that its 16 bits
+  /// cannot hold), timeout, device_lost.
   Status write(std::string_view name, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   /// The same the other way.
   Status read(std::string_view name, std::span<std::byte> bytes, std::uint64_t offset = 0);
@@ -82,6 +83,7 @@ class Memory {
                            std::vector<std::unique_ptr<gpu::Buffer>>& out);
   Result<const Resident*> find(std::string_view name, std::uint64_t offset, std::uint64_t size) const;
   std::byte* mapped(const gpu::BufferRange& range) const;
+  std::uint64_t transfer_offset(const gpu::Buffer& staging) const;
   Status check_numbers(const Resident& resident, std::span<const std::byte> bytes) const;
   Status submit_copy(const gpu::BufferRange& from, const gpu::BufferRange& to);
   Status submit(gpu::Recorder& recorder);

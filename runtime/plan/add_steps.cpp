@@ -158,8 +158,12 @@ Status add_ports(const Draft& draft, Plan& plan) {
   for (const Output& output : draft.graph.outputs()) {
     plan.outputs.push_back(make_port(draft, output.name, output.value, plan.readback_bytes, kAlignment));
   }
-  plan.upload_bytes = std::max(plan.upload_bytes, draft.residents.transfer_bytes());
-  plan.readback_bytes = std::max(plan.readback_bytes, draft.residents.transfer_bytes());
+  // Where residents go through staging at all, it is behind them: inputs stay where they were put, and outputs can be
+  // read, while residents are moved.
+  const std::uint64_t transfer = draft.residents.transfer_bytes();
+  for (std::uint64_t* bytes : {&plan.upload_bytes, &plan.readback_bytes}) {
+    *bytes = draft.target.caps.unified_memory ? std::max(*bytes, transfer) : *bytes + transfer;
+  }
   for (const std::uint64_t bytes : {plan.upload_bytes, plan.readback_bytes}) {
     if (bytes <= plan.segment_bytes) continue;
     return error(Code::out_of_memory, "The inputs or outputs of a run need ", bytes_text(bytes),

@@ -180,8 +180,10 @@ struct Plan {
   std::uint64_t alignment = 0;
   std::uint64_t resident_bytes = 0;   ///< of the whole Residents layout
   std::uint64_t transient_bytes = 0;  ///< the arena
-  std::uint64_t upload_bytes = 0;     ///< staging for step state and inputs; the step state is at offset 0
-  std::uint64_t readback_bytes = 0;
+  /// Staging for step state, inputs and, at the end, residents that are moved; the step state is at offset 0. Where the
+  /// host sees the device's memory residents need none, and what there is for them overlaps the inputs.
+  std::uint64_t upload_bytes = 0;
+  std::uint64_t readback_bytes = 0;        ///< outputs and, at the end, residents
   std::uint64_t stream_bytes = 0;          ///< the ring of streamed values
   std::uint64_t stream_staging_bytes = 0;  ///< 0 where the host writes the ring itself
   bool uses_step_state = false;

@@ -177,6 +177,13 @@ Status PlannedRun::copy_to_host() {
   return {};
 }
 
+Status PlannedRun::write(std::string_view name, std::span<const std::byte> bytes) {
+  GRAFT_TRY(memory_->write(name, bytes));
+  const auto copy = host_copy_.find(name);
+  if (copy != host_copy_.end()) std::ranges::copy(bytes, copy->second.bytes().begin());
+  return {};
+}
+
 Status PlannedRun::copy_residents(HostState& to) {
   const auto changes = [](const Resident& resident) { return resident.kind != ValueKind::constant; };
   return read_residents(*memory_, changes, to, setup_.trainer.allocator);

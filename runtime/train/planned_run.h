@@ -51,6 +51,8 @@ class PlannedRun {
   /// Copies the same to where a build() finds it that no keep_state() came before, since the device was lost. On
   /// failure the copy before stays.
   Status copy_to_host();
+  /// Writes a value of this size, to that copy as well where there is one.
+  Status write(std::string_view name, std::span<const std::byte> bytes);
   /// What the next build() takes is of keep_state().
   bool has_kept() const { return !kept_.empty(); }
 

@@ -161,6 +161,7 @@ Result<std::optional<StepResult>> Trainer::try_micro_step(const data::Batch& bat
   GRAFT_TRY(prepare_step(batch));
   GRAFT_TRY(keep_statistics());
   step_samples_ = batch.count();
+  copy_is_of_now_ = false;
   const auto micro = static_cast<std::uint64_t>(plan().micro_batch);
   StepState state;
   state.seed = state_.seed;
@@ -249,6 +250,7 @@ template <typename Try>
 auto Trainer::on_device(Try attempt) -> decltype(attempt()) {
   return with_recovery([&] {
     return shortages_.with_answers([&]() -> decltype(attempt()) {
+      if (copied_at_ && copy_is_of_now_) copied_at_ = state_;  // which its owner may have set
       if (setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
       return attempt();
     });
@@ -259,6 +261,7 @@ auto Trainer::on_device(Try attempt) -> decltype(attempt()) {
 Status Trainer::keep_copy() {
   GRAFT_TRY(run_.copy_to_host());
   copied_at_ = state_;
+  copy_is_of_now_ = true;
   return {};
 }
 
@@ -279,7 +282,10 @@ Status Trainer::recover(const Status& why) {
   shortages_.tell_before_invalidation();
   run_.tear_down();
   execution_.forget();
-  if (!run_.has_kept()) state_ = *copied_at_;
+  if (!run_.has_kept()) {
+    state_ = *copied_at_;
+    copy_is_of_now_ = true;
+  }
   GRAFT_TRY_ASSIGN(setup_.device, setup_.trainer.reopen());
   ++losses_;
   return {};  // the next attempt builds
@@ -399,9 +405,13 @@ Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   GRAFT_TRY(check_settled());
   statistics_.clear();  // of a step that is no longer the one in progress
   step_samples_ = 0;
-  copied_at_.reset();
   hash_.reset();
-  return run_.memory().write(name, bytes);
+  // A copy of now takes the bytes too, and so outlives the device.
+  if (!copied_at_ || !copy_is_of_now_) copied_at_.reset();
+  return with_recovery([&]() -> Status {
+    if (!run_.is_built()) GRAFT_TRY(run_.build(false));
+    return run_.write(name, bytes);
+  });
 }
 
 std::vector<NamedTensor> Trainer::named_tensors() const {

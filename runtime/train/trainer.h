@@ -210,6 +210,7 @@ class Trainer {
   std::optional<std::uint64_t> hash_;               ///< of the state, as the last step left it; none: it is not known
   std::vector<std::byte> slot_statistics_;          ///< what a slot would move running statistics by
   std::optional<TrainingState> copied_at_;          ///< of the copy with the host; none: it is out of date
+  bool copy_is_of_now_ = false;                     ///< nothing has run since
   std::uint64_t losses_ = 0;
 
   // Of the optimizer's state that is with other workers.

@@ -88,6 +88,7 @@ vulkan::DeviceOptions device_options_for(const std::string& name) {
     given_icds.empty() ? unsetenv("VK_ICD_FILENAMES") : setenv("VK_ICD_FILENAMES", given_icds.c_str(), 1);
   }
   if (validation_wanted()) options.instance.validation = &validation_messages();
+  options.assume_discrete = environment("GRAFT_TEST_MEMORY", "") == "discrete";
   return options;
 }
 

@@ -89,6 +89,7 @@ void Shortage::check_every_call(std::uint64_t in_a_row, std::uint64_t stride) {
   std::uint64_t reached = 0;
   for (std::uint64_t call = 1; call <= calls[0] + calls[1]; call += stride) {
     // From the start again, and now and then with all the memory.
+    device.counting(false);
     if (in_a_row > 1 || call % 3 == 0) {
       ASSERT_TRUE(trainer->set_budget(0).ok()) << call;
     }
@@ -98,11 +99,14 @@ void Shortage::check_every_call(std::uint64_t in_a_row, std::uint64_t stride) {
     }
     const std::uint64_t refused = device.refused();
     const std::uint64_t shortages = trainer->shortages();
+    device.counting(true);
     device.refuse_call(call, in_a_row);
     for (int i = 0; i < 2; ++i) {
       const auto result = step(*trainer);
       ASSERT_TRUE(result.ok()) << "call " << call << ": " << result.status().message();
+      device.counting(false);
       ASSERT_TRUE(contents_of(*trainer) == expected[static_cast<std::size_t>(i)]) << "call " << call << " step " << i;
+      device.counting(true);
     }
     const auto last = trainer->fetch("y");
     ASSERT_TRUE(last.ok() && std::equal(fetched.begin(), fetched.end(), last->bytes.begin(), last->bytes.end()))

@@ -144,7 +144,8 @@ TEST_F(Streaming, EveryTenthOfTheRangeGivesTheSameBits) {
     const std::uint64_t budget = least + (whole - least) * tenth / 10;
     const Outcome tight = train(*shared_device(), budget);
     EXPECT_LE(tight.memory.total(), budget);
-    EXPECT_LE(tight.streamed, most) << "a larger budget streams no more";
+    // A ring in staging makes streaming dearer: a small budget may do without, by computing again.
+    if (!stages_streams(shared_device()->caps())) EXPECT_LE(tight.streamed, most) << "a larger budget streams no more";
     most = tight.streamed;
     EXPECT_TRUE(tight.contents == free.contents) << "tenth " << tenth;
   }
@@ -227,7 +228,9 @@ TEST_F(Streaming, ALargeTableIsGatheredPieceByPiece) {
   ASSERT_TRUE(residents.ok()) << residents.status().message();
   const auto plan = make_plan(g.graph, target, *residents, {});
   ASSERT_TRUE(plan.ok()) << plan.status().message();
-  EXPECT_LE(plan->memory.total(), std::uint64_t{9} << 20) << "of a table of 9.8 MiB";
+  // Two pieces of 4 MiB, and as many in staging where the host does not see the device's memory.
+  const std::uint64_t most = stages_streams(target.caps) ? 17 : 9;
+  EXPECT_LE(plan->memory.total(), most << 20) << "of a table of 9.8 MiB";
   EXPECT_EQ(plan->refills.size(), 2u);
   EXPECT_TRUE(check_memory(*plan).ok()) << check_memory(*plan).message();
   const Plan* const plans[] = {&*plan};
