@@ -153,8 +153,8 @@ Result<const Resident*> Memory::find(std::string_view name, std::uint64_t offset
   return resident;
 }
 
-/// Where residents are staged: at the end, behind the inputs or outputs of any plan. (Not so where memory is unified and
-/// tests do without mapped memory all the same.)
+/// Where residents are staged: at the end, behind the inputs or outputs of any plan. (Not so where memory is unified
+/// and tests do without mapped memory all the same.)
 std::uint64_t Memory::transfer_offset(const gpu::Buffer& staging) const {
   return staging.size() - residents_.transfer_bytes();
 }

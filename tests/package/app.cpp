@@ -199,9 +199,11 @@ bool learns_from_sets(graft::Context& context, graft::Model& model) {
 
 /// One worker of a group that the program makes: it is alone in it.
 bool works_in_a_group(graft::Model& model) {
-  const auto exchange = [](void*, const void* const* out, const std::size_t* out_bytes, void* const* in,
-                           const std::size_t*, std::uint64_t, char*, std::size_t) {
-    if (out_bytes[0] > 0) std::memcpy(in[0], out[0], out_bytes[0]);
+  const auto exchange = [](void*, std::size_t parts, const void* const* out, const std::size_t* out_bytes,
+                           void* const* in, const std::size_t*, std::uint64_t, char*, std::size_t) {
+    for (std::size_t i = 0; i < parts; ++i) {
+      if (out_bytes[i] > 0) std::memcpy(in[i], out[i], out_bytes[i]);
+    }
     return GRAFT_OK;
   };
   const auto leave = [](void*, graft_status, const char*) {};

@@ -1,8 +1,8 @@
 // The Vulkan device that tests run on.
 //
 // GRAFT_TEST_DEVICE=lavapipe (default) | swiftshader | <part of a device name> chooses it;
-// GRAFT_TEST_VALIDATION=0 leaves the validation layers out; GRAFT_TEST_MEMORY=discrete hides its memory from the host, as a
-// card does.
+// GRAFT_TEST_VALIDATION=0 leaves the validation layers out; GRAFT_TEST_MEMORY=discrete hides its memory from the host,
+// as a card does.
 #pragma once
 
 #include <gtest/gtest.h>
