@@ -6,7 +6,7 @@
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/graft/caps_json.h"
+#include "tools/bench/caps_json.h"
 
 using namespace graft::fuzz;
 

@@ -144,9 +144,11 @@ TEST(CheckLayers, OpFamiliesDoNotIncludeEachOther) {
   }
 }
 
-// What the command line includes that no app can.
+// What the command line includes that no app can. The workbench looks inside of graft, so that its headers are no
+// better than what they include, but for the one that the command line is to have.
 bool is_inner(const std::string& include) {
-  for (const char* folder : {"runtime/", "platform/", "shaders/", "schema/", "tools/convert/"}) {
+  if (include == "tools/bench/bench.h") return false;
+  for (const char* folder : {"runtime/", "platform/", "shaders/", "schema/", "tools/convert/", "tools/bench/"}) {
     if (include.starts_with(folder)) return true;
   }
   return false;
@@ -168,6 +170,16 @@ TEST(CheckLayers, TheCommandLineComesToUseThePublicApiAlone) {
     listed.erase(source.path);
   }
   for (const auto& [path, count] : listed) ADD_FAILURE() << path << " is listed, but it is no file";
+}
+
+// What the command line and its workbench share could bring inner headers to the former; only its sources may see some.
+TEST(CheckLayers, HeadersThatToolsShareAreFreeOfInnerOnes) {
+  for (const Source& source : read_sources()) {
+    if (!source.path.starts_with("tools/common/") || !source.path.ends_with(".h")) continue;
+    for (const std::string& include : source.includes) {
+      EXPECT_FALSE(is_inner(include)) << source.path << " includes " << include;
+    }
+  }
 }
 
 TEST(CheckLayers, FilesAreSmall) {

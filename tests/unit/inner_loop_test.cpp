@@ -1,5 +1,5 @@
 // What is read of drivers' disassembly: which loop is the innermost, and what its instructions are for.
-#include "tools/graft/inner_loop.h"
+#include "tools/bench/inner_loop.h"
 
 #include <gtest/gtest.h>
 

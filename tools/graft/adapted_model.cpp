@@ -1,7 +1,7 @@
 #include "tools/graft/adapted_model.h"
 
+#include "tools/bench/model_io.h"
 #include "tools/convert/adapter/adapter_files.h"
-#include "tools/graft/model_io.h"
 
 #include <algorithm>
 #include <charconv>
@@ -50,7 +50,7 @@ Result<Model> read_adapter(const AdapterFlags& flags, const Model& base) {
   std::vector<double> weights;
   for (std::string file : flags.files) {
     weights.push_back(take_adapter_weight(file));
-    GRAFT_TRY_ASSIGN(Model adapter, convert::open_adapter(os::system_files(), file, base));
+    TRY_ASSIGN(Model adapter, convert::open_adapter(os::system_files(), file, base));
     if (flags.any_base) adapter.metadata.erase(std::string(kMetaAdapterBase));
     read.push_back(std::move(adapter));
   }
@@ -66,7 +66,7 @@ Result<std::vector<NewToken>> read_new_tokens(const std::string& text) {
   std::string list = text;
   char separator = ',';
   if (std::filesystem::is_regular_file(text, ignored)) {
-    GRAFT_TRY_ASSIGN(list, os::read_text_file(os::system_files(), text, kLargest));
+    TRY_ASSIGN(list, os::read_text_file(os::system_files(), text, kLargest));
     if (text.ends_with(".json")) return parse_new_tokens(list);
     separator = '\n';
   }
@@ -83,7 +83,7 @@ Result<std::vector<NewToken>> read_new_tokens(const std::string& text) {
 
 Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
                                   const FreshAdapters& fresh) {
-  GRAFT_TRY_ASSIGN(Model base, open_model(path, check));
+  TRY_ASSIGN(Model base, open_model(path, check));
   return put_adapters_on(std::move(base), adapter, fresh);
 }
 
@@ -97,22 +97,22 @@ Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, co
   AdaptedModel made;
   made.base = std::move(base);
   if (!adapter.files.empty()) {
-    GRAFT_TRY_ASSIGN(made.adapter, read_adapter(adapter, made.base));
+    TRY_ASSIGN(made.adapter, read_adapter(adapter, made.base));
     auto adapted = with_adapter(made.base, made.adapter);
     if (!adapted.ok())
       return std::move(adapted).status().with_context(
           cat("While putting the adapter \"", names_text(adapter), "\" on"));
     made.adapted = std::move(*adapted);
   } else if (!fresh.add_tokens.empty()) {
-    GRAFT_TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(fresh.add_tokens));
-    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
+    TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(fresh.add_tokens));
+    TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
     const LoraOptions* const lora = fresh.lora.empty() ? nullptr : &options;
-    GRAFT_TRY_ASSIGN(made.adapted, with_new_tokens(made.base, tokens, lora, fresh.seed));
+    TRY_ASSIGN(made.adapted, with_new_tokens(made.base, tokens, lora, fresh.seed));
     if (!fresh.compares) return made;
-    GRAFT_TRY_ASSIGN(made.longer, with_new_tokens(made.base, tokens));
+    TRY_ASSIGN(made.longer, with_new_tokens(made.base, tokens));
   } else if (!fresh.lora.empty()) {
-    GRAFT_TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
-    GRAFT_TRY_ASSIGN(made.adapted, with_lora(made.base, options, fresh.seed));
+    TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
+    TRY_ASSIGN(made.adapted, with_lora(made.base, options, fresh.seed));
   }
   return made;
 }

@@ -1,5 +1,5 @@
 #include "tools/graft/checkpoint_flags.h"
-#include "tools/graft/numbers.h"
+#include "tools/common/numbers.h"
 
 #include <charconv>
 
@@ -51,7 +51,7 @@ void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& fl
 
 Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags) {
   CheckpointOptions options = flags.options;
-  GRAFT_TRY_ASSIGN(options.journal, parse_journal(flags.journal));
+  TRY_ASSIGN(options.journal, parse_journal(flags.journal));
   if (options.folder.empty() && options.resume) return invalid("--resume needs --checkpoint DIR.");
   if (!options.resume && (!flags.from.empty() || options.with_changes)) {
     return invalid(flags.from.empty() ? "--with-changes" : "--from", " needs --resume.");
@@ -66,9 +66,8 @@ Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags) {
 Status warm_start(const std::string& place, train::Trainer& trainer) {
   const std::size_t at = place.rfind('@');
   const std::string folder = place.substr(0, at);
-  GRAFT_TRY_ASSIGN(const auto store, checkpoint::Store::open(os::system_files(), folder, {}));
-  GRAFT_TRY_ASSIGN(const std::uint64_t number,
-                   find_snapshot(store, at == std::string::npos ? "" : place.substr(at + 1)));
+  TRY_ASSIGN(const auto store, checkpoint::Store::open(os::system_files(), folder, {}));
+  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, at == std::string::npos ? "" : place.substr(at + 1)));
   return graft::warm_start(store, number, trainer);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/session/checkpoint/checkpointing.h"
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

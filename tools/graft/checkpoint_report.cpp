@@ -104,7 +104,7 @@ Status print_list(const checkpoint::Store& store, bool json) {
 }
 
 Status print_diff(const checkpoint::Store& store, std::uint64_t a, std::uint64_t b, bool json) {
-  GRAFT_TRY_ASSIGN(const checkpoint::SnapshotDiff diff, store.diff(a, b));
+  TRY_ASSIGN(const checkpoint::SnapshotDiff diff, store.diff(a, b));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::size_t same = 0;
   if (!json) std::printf("%-8s %14s %14s  %s\n", "", "bytes", "of changed", "stream");

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "runtime/checkpoint/store.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 

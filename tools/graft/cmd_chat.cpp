@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/status.h"
 #include "tools/graft/generate_flags.h"
 
 namespace graft::cli {
@@ -37,7 +38,7 @@ class Talk {
       : options_(options), model_(model), generator_(generator) {}
 
   Status begin() {
-    GRAFT_TRY_ASSIGN(const std::string given, json_or_file(options_.messages));
+    TRY_ASSIGN(const std::string given, json_or_file(options_.messages));
     start_ = Messages::array();
     if (!given.empty()) start_ = Messages::parse(given, nullptr, false);
     if (!start_.is_array()) return invalid("--messages is no JSON list of messages.");
@@ -69,9 +70,9 @@ class Talk {
   /// The prompt. What was said last stays the tokens that it was: text may be cut into others.
   Result<std::vector<text::TokenId>> prompt() {
     const std::string json = messages_.dump(-1, ' ', false, Messages::error_handler_t::replace);
-    GRAFT_TRY_ASSIGN(const text::ChatRequest request, request_of(options_, json));
+    TRY_ASSIGN(const text::ChatRequest request, request_of(options_, json));
     const text::Tokenizer& tokenizer = *generator_.tokenizer();
-    GRAFT_TRY_ASSIGN(auto parts, render_chat(model_.metadata, tokenizer, options_.chat, request));
+    TRY_ASSIGN(auto parts, render_chat(model_.metadata, tokenizer, options_.chat, request));
     std::string whole;
     for (const text::ChatPart& part : parts) whole += part.text;
     std::vector<text::TokenId> out;
@@ -79,20 +80,20 @@ class Talk {
       out = tokens_;
       parts = behind(std::move(parts), said_.size());
     }
-    GRAFT_TRY_ASSIGN(const auto rest, text::encode_chat(tokenizer, parts, !out.empty()));
+    TRY_ASSIGN(const auto rest, text::encode_chat(tokenizer, parts, !out.empty()));
     out.insert(out.end(), rest.begin(), rest.end());
     asked_ = std::move(whole);
     return out;
   }
 
   Status answer() {
-    GRAFT_TRY_ASSIGN(auto tokens, prompt());
+    TRY_ASSIGN(auto tokens, prompt());
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     };
-    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options_));
-    GRAFT_TRY_ASSIGN(const Generated said,
-                     generator_.generate(tokens, wanted, options_.json ? TextCallback() : TextCallback(print)));
+    TRY_ASSIGN(const GenerateOptions wanted, generate_options(options_));
+    TRY_ASSIGN(const Generated said,
+               generator_.generate(tokens, wanted, options_.json ? TextCallback() : TextCallback(print)));
     messages_.push_back({{"role", "assistant"}, {"content", said.text}});
     said_ = asked_ + said.text;
     tokens.insert(tokens.end(), said.tokens.begin(), said.tokens.end());
@@ -121,14 +122,14 @@ class Talk {
 };
 
 Status run_chat(const ChatArguments& options) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
+  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   {
-    GRAFT_TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
+    TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
     if (generator->tokenizer() == nullptr) return invalid("The model carries no tokenizer: it cannot be talked to.");
     Talk talk(options, model, *generator);
-    GRAFT_TRY(talk.begin());
+    TRY(talk.begin());
     bool spoken = false;
     // A person sees what went wrong and may go on; a program must not take silence for an answer.
     const bool is_terminal = isatty(STDIN_FILENO) == 1;

@@ -5,11 +5,11 @@
 
 #include "runtime/session/checkpoint/run_state.h"
 #include "runtime/session/checkpoint/store_use.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 
 namespace graft::cli {
@@ -68,10 +68,10 @@ void print_worker(const std::string& where, std::size_t rank, const train::Worke
 Status print_workers(const Store& store, bool json) {
   std::vector<std::pair<std::string, std::vector<train::WorkerSection>>> all;
   for (const auto& [number, snapshot] : store.snapshots()) {
-    GRAFT_TRY_ASSIGN(auto sections, sections_of(store, number));
+    TRY_ASSIGN(auto sections, sections_of(store, number));
     all.emplace_back(cat(number), std::move(sections));
   }
-  GRAFT_TRY_ASSIGN(auto last, journalled_sections(store));
+  TRY_ASSIGN(auto last, journalled_sections(store));
   all.emplace_back("journal", std::move(last));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!json) {
@@ -93,13 +93,13 @@ Status print_workers(const Store& store, bool json) {
 }
 
 Status list(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
   return options.workers ? print_workers(store, options.json) : print_list(store, options.json);
 }
 
 Status verify(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  GRAFT_TRY_ASSIGN(auto report, store.verify());
+  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  TRY_ASSIGN(auto report, store.verify());
   for (const auto& [number, snapshot] : store.snapshots()) {
     const auto bad = find_non_finite(store, number);
     if (!bad.ok() || bad->empty()) continue;  // what cannot be read is told already
@@ -119,9 +119,9 @@ Status verify(const CheckpointArguments& options) {
 }
 
 Status diff(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  GRAFT_TRY_ASSIGN(const std::uint64_t a, find_snapshot(store, options.snapshot));
-  GRAFT_TRY_ASSIGN(const std::uint64_t b, find_snapshot(store, options.other));
+  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  TRY_ASSIGN(const std::uint64_t a, find_snapshot(store, options.snapshot));
+  TRY_ASSIGN(const std::uint64_t b, find_snapshot(store, options.other));
   return print_diff(store, a, b, options.json);
 }
 
@@ -134,17 +134,17 @@ Result<std::string> model_path(const CheckpointArguments& options, const Manifes
 }
 
 Status restore(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
-  GRAFT_TRY_ASSIGN(const std::string path, model_path(options, snapshot));
+  TRY_ASSIGN(const std::string path, model_path(options, snapshot));
   Outputs outputs;
   outputs.reads("the store", options.folder);
   outputs.replaces("the model", path, options.in_place);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const std::size_t restored, restore_to_model(store, number, model));
-  GRAFT_TRY(save_output(options.output, model));
+  TRY(outputs.file("-o", options.output));
+  TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
+  TRY_ASSIGN(const std::size_t restored, restore_to_model(store, number, model));
+  TRY(save_output(options.output, model));
   if (options.json) {
     print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
   } else {
@@ -167,13 +167,13 @@ Result<DType> dtype_of(const checkpoint::Stream& stream) {
 }
 
 Status export_tensors(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
+  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
   const Manifest& snapshot = store.snapshots().at(number);
-  GRAFT_TRY_ASSIGN(const auto layouts, layouts_of(store, number));
+  TRY_ASSIGN(const auto layouts, layouts_of(store, number));
   Outputs outputs;
   outputs.reads("the store", options.folder);
-  GRAFT_TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("-o", options.output));
   std::vector<convert::ExportTensor> tensors;
   std::vector<HostBuffer> contents;
   for (const auto& stream : *snapshot.streams) {
@@ -181,15 +181,14 @@ Status export_tensors(const CheckpointArguments& options) {
     if (layout == layouts.end() || stream.worker != 0) continue;
     convert::ExportTensor tensor;
     tensor.name = stream.name;
-    GRAFT_TRY_ASSIGN(tensor.dtype, dtype_of(stream));
-    GRAFT_TRY_ASSIGN(HostBuffer bytes, store.restore(number, stream.name, stream.bytes));
+    TRY_ASSIGN(tensor.dtype, dtype_of(stream));
+    TRY_ASSIGN(HostBuffer bytes, store.restore(number, stream.name, stream.bytes));
     contents.push_back(std::move(bytes));
     tensor.source = {layout->second.dims, tensor.dtype, contents.back().bytes()};
     tensor.perm = layout->second.perm;
     tensors.push_back(std::move(tensor));
   }
-  GRAFT_TRY(
-      convert::write_safetensors(os::system_files(), options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
+  TRY(convert::write_safetensors(os::system_files(), options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
   if (options.json) {
     print(
         {{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", tensors.size()}});
@@ -201,8 +200,8 @@ Status export_tensors(const CheckpointArguments& options) {
 }
 
 Status prune(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  GRAFT_TRY_ASSIGN(const PrunedStore report, prune_store(store, options.keep));
+  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  TRY_ASSIGN(const PrunedStore report, prune_store(store, options.keep));
   if (options.json) {
     print({{"removed", report.removed}, {"freed_bytes", report.freed_bytes}});
   } else {
@@ -212,9 +211,9 @@ Status prune(const CheckpointArguments& options) {
 }
 
 Status tag(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  GRAFT_TRY(options.remove ? store.untag(number, options.tag) : store.tag(number, options.tag));
+  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  TRY(options.remove ? store.untag(number, options.tag) : store.tag(number, options.tag));
   const auto& tags = store.snapshots().at(number).meta.tags;
   if (options.json) {
     print({{"snapshot", number}, {"tags", tags}});
@@ -226,9 +225,9 @@ Status tag(const CheckpointArguments& options) {
 }
 
 Status branch(const CheckpointArguments& options) {
-  GRAFT_TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  GRAFT_TRY(store.set_head(number));
+  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
+  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
+  TRY(store.set_head(number));
   const std::uint64_t step = store.snapshots().at(number).meta.step;
   if (options.json) {
     print({{"snapshot", number}, {"step", step}});

@@ -5,13 +5,13 @@
 
 #include "runtime/session/gate.h"
 #include "runtime/session/text_data.h"
+#include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/options.h"
 #include "tools/graft/train_flags.h"
 
 namespace graft::cli {
@@ -33,15 +33,15 @@ struct Compared {
 };
 
 Result<Compared> evaluate_one(OpenDevice& device, const std::string& path, const CompareArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(path, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const auto source, open_data(options.data, model, options.train.seq, hints_of(model)));
+  TRY_ASSIGN(const Model model, open_model(path, WeightCheck::at_once));
+  TRY_ASSIGN(const auto source, open_data(options.data, model, options.train.seq, hints_of(model)));
   EvaluationOptions evaluation;
-  GRAFT_TRY_ASSIGN(evaluation.train, cli::train_options(options.train, 0));
+  TRY_ASSIGN(evaluation.train, cli::train_options(options.train, 0));
   bind_length(*source, model, evaluation.train.bindings);
-  GRAFT_TRY_ASSIGN(evaluation.metrics, train::parse_metrics(options.metric));
+  TRY_ASSIGN(evaluation.metrics, train::parse_metrics(options.metric));
   evaluation.outcomes = true;
   device.give_to(evaluation.trainer.program);
-  GRAFT_TRY_ASSIGN(Evaluation made, evaluate_model(device.device(), model, *source, evaluation));
+  TRY_ASSIGN(Evaluation made, evaluate_model(device.device(), model, *source, evaluation));
   const auto* known = data::class_names(*source);
   return Compared{std::move(made), known != nullptr ? *known : classes_of(model)};
 }
@@ -60,13 +60,12 @@ void print_totals(const char* which, const Evaluation& evaluation) {
 }
 
 Status run_compare(const CompareArguments& options) {
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   auto before = evaluate_one(*device, options.before, options);
   if (!before.ok()) return std::move(before).status().with_context(cat("Of the old model \"", options.before, "\""));
   auto now = evaluate_one(*device, options.now, options);
   if (!now.ok()) return std::move(now).status().with_context(cat("Of the new model \"", options.now, "\""));
-  GRAFT_TRY_ASSIGN(const train::Comparison comparison,
-                   train::compare(before->evaluation.outcomes, now->evaluation.outcomes));
+  TRY_ASSIGN(const train::Comparison comparison, train::compare(before->evaluation.outcomes, now->evaluation.outcomes));
   if (options.json) {
     nlohmann::ordered_json out = {{"old", totals_json(before->evaluation)}, {"new", totals_json(now->evaluation)}};
     out["comparison"] = json_of(comparison, now->names);

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "runtime/lora/adapter.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/onnx/example_onnx.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/quantize_flag.h"
 
@@ -46,7 +46,7 @@ void print(const ConvertArguments& options, const convert::Report& report) {
 Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
   print(options, report);
   if (options.errors && !options.json) std::printf("%s\n", convert::errors_table(report.blocks).c_str());
-  GRAFT_TRY(save_output(options.output, model));
+  TRY(save_output(options.output, model));
   if (options.json) return ok_status();
   std::printf("Wrote %s.\n", options.output.c_str());
   if (!report.tokenizer_fault.empty()) {
@@ -57,7 +57,7 @@ Status finish(const ConvertArguments& options, const convert::Report& report, co
 
 /// "batch=INPUT:AXIS".
 Result<convert::OpenAxis> parse_open(const std::string& text) {
-  GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
+  TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
   const auto colon = pair.second.rfind(':');
   const char* end = text.data() + text.size();
   const char* from = colon == std::string::npos ? end : end - (pair.second.size() - colon - 1);
@@ -86,9 +86,9 @@ Status read_constants(const std::vector<std::string>& given, convert::FileOption
 }
 
 Status convert_adapter(const ConvertArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const Model adapter, convert::convert_adapter(os::system_files(), options.input, base));
-  GRAFT_TRY(save_output(options.output, adapter));
+  TRY_ASSIGN(const Model base, open_model(options.base, WeightCheck::at_once));
+  TRY_ASSIGN(const Model adapter, convert::convert_adapter(os::system_files(), options.input, base));
+  TRY(save_output(options.output, adapter));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
@@ -99,26 +99,26 @@ Status run_convert(const ConvertArguments& options) {
   outputs.reads("the base", options.base);
   outputs.reads("the weights", options.weights);
   outputs.reads("the importance matrix", options.imatrix);
-  GRAFT_TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("-o", options.output));
   if (!options.example.empty()) {
     if (!options.output.ends_with(".onnx")) {
       return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
     }
-    GRAFT_TRY(convert::write_example_onnx(options.example, options.output, options.seed));
+    TRY(convert::write_example_onnx(options.example, options.output, options.seed));
     std::printf("Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
   if (!options.base.empty()) return convert_adapter(options);
   convert::FileOptions wanted;
-  GRAFT_TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
-  GRAFT_TRY(read_constants(options.constants, wanted));
+  TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
+  TRY(read_constants(options.constants, wanted));
   for (const std::string& item : split_lists(options.open)) {
-    GRAFT_TRY_ASSIGN(convert::OpenAxis open, parse_open(item));
+    TRY_ASSIGN(convert::OpenAxis open, parse_open(item));
     wanted.opens.push_back(std::move(open));
   }
   wanted.parameters = split_lists(options.parameters);
   for (const std::string& item : options.lengths) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
     const char* const end = pair.second.data() + pair.second.size();
     if (const auto read = std::from_chars(pair.second.data(), end, wanted.lengths[pair.first]);
         read.ec != std::errc() || read.ptr != end) {
@@ -130,7 +130,7 @@ Status run_convert(const ConvertArguments& options) {
   wanted.imatrix = options.imatrix;
   wanted.train_buffers = options.train_buffers;
   wanted.keep_grid = options.fake_quantize;
-  GRAFT_TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
+  TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
   convert::Report report;
   const auto converted = convert::convert_file(os::system_files(), options.input, wanted, report);
   if (converted.ok()) return finish(options, report, converted->model);

@@ -7,10 +7,10 @@
 #include "runtime/delta/delta_file.h"
 #include "runtime/delta/privacy.h"
 #include "runtime/delta/server.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/checkpoint_report.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/server_flags.h"
 
@@ -48,24 +48,24 @@ Status make(const DeltaArguments& options) {
   Outputs outputs;
   outputs.reads("the base", options.base);
   outputs.reads("the new model", options.updated);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY(outputs.file("--residual", options.residual));
+  TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("--residual", options.residual));
   delta::MakeOptions make = options.make;
-  GRAFT_TRY_ASSIGN(make.coding, delta::parse_coding(options.coding));
+  TRY_ASSIGN(make.coding, delta::parse_coding(options.coding));
   make.seed = options.seed;
   delta::Residual residual;
   if (!options.residual.empty()) {
-    GRAFT_TRY_ASSIGN(residual, delta::read_residual(os::system_files(), options.residual));
+    TRY_ASSIGN(residual, delta::read_residual(os::system_files(), options.residual));
     make.residual = &residual;
   }
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
-  GRAFT_TRY_ASSIGN(const Model updated, open_model(options.updated));
-  GRAFT_TRY_ASSIGN(const Delta made, delta::make(base, updated, make));
-  GRAFT_TRY(delta::write_delta(os::system_files(), options.output, made));
+  TRY_ASSIGN(const Model base, open_model(options.base));
+  TRY_ASSIGN(const Model updated, open_model(options.updated));
+  TRY_ASSIGN(const Delta made, delta::make(base, updated, make));
+  TRY(delta::write_delta(os::system_files(), options.output, made));
   if (make.residual != nullptr) {
-    GRAFT_TRY(delta::write_residual(os::system_files(), options.residual, made, residual));
+    TRY(delta::write_residual(os::system_files(), options.residual, made, residual));
   }
-  GRAFT_TRY_ASSIGN(const os::FileInfo info, os::system_files().info(options.output));
+  TRY_ASSIGN(const os::FileInfo info, os::system_files().info(options.output));
   std::printf("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), made.tensors.size(),
               grouped(made.elements()).c_str(), made.norm,
               made.clip_norm > 0 && made.norm > made.clip_norm ? cat(" clipped to ", made.clip_norm).c_str() : "",
@@ -75,7 +75,7 @@ Status make(const DeltaArguments& options) {
 
 Status save_server(const DeltaArguments& options, const delta::Server& server) {
   if (options.server_state.empty()) return ok_status();
-  GRAFT_TRY_ASSIGN(const auto bytes, server.state());
+  TRY_ASSIGN(const auto bytes, server.state());
   const std::array parts = {std::span<const std::byte>(bytes)};
   return os::atomic_write_file(os::system_files(), options.server_state, parts);
 }
@@ -85,27 +85,27 @@ Status apply(const DeltaArguments& options) {
   Outputs outputs;
   outputs.replaces("the base", options.base, options.in_place);
   outputs.reads("the delta", options.file);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY(outputs.file("--server-state", options.server_state));
-  GRAFT_TRY_ASSIGN(const delta::ServerOptions server_options, server_options_of(options.server));
+  TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("--server-state", options.server_state));
+  TRY_ASSIGN(const delta::ServerOptions server_options, server_options_of(options.server));
   const bool keeps = server_options.kind != delta::ServerKind::fedavg || server_options.beta1 > 0;
   if (keeps && options.server_state.empty()) {
     return invalid("This server's step has moments, which go from round to round: name a file with --server-state.");
   }
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.base));
-  GRAFT_TRY_ASSIGN(Delta delta, delta::read_delta(files, options.file));
-  GRAFT_TRY(check_base(delta, base));
+  TRY_ASSIGN(const Model base, open_model(options.base));
+  TRY_ASSIGN(Delta delta, delta::read_delta(files, options.file));
+  TRY(check_base(delta, base));
   delta::Server server(server_options);
   if (!options.server_state.empty() && os::exists(files, options.server_state)) {
-    GRAFT_TRY_ASSIGN(const auto bytes, os::read_file(files, options.server_state, std::uint64_t{1} << 31));
-    GRAFT_TRY(server.restore(bytes.bytes(), options.server_state));
+    TRY_ASSIGN(const auto bytes, os::read_file(files, options.server_state, std::uint64_t{1} << 31));
+    TRY(server.restore(bytes.bytes(), options.server_state));
   }
   if (keeps) {
-    GRAFT_TRY_ASSIGN(delta, server.step(delta, delta::statistics_of(base)));
+    TRY_ASSIGN(delta, server.step(delta, delta::statistics_of(base)));
   }
-  GRAFT_TRY_ASSIGN(const Model model, delta::apply(base, delta, keeps ? 1 : server_options.rate));
-  GRAFT_TRY(save_output(options.output, model));
-  GRAFT_TRY(save_server(options, server));
+  TRY_ASSIGN(const Model model, delta::apply(base, delta, keeps ? 1 : server_options.rate));
+  TRY(save_output(options.output, model));
+  TRY(save_server(options, server));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
@@ -115,17 +115,17 @@ Result<Delta> average_of(const DeltaArguments& options) {
   if (!options.products) {
     delta::Averager averager({weighing, options.noise, options.clip_norm, options.seed});
     for (const std::string& path : options.files) {
-      GRAFT_TRY_ASSIGN(const Delta next, delta::read_delta(os::system_files(), path));
-      GRAFT_TRY(averager.add(next).with_context(cat("While adding \"", path, "\"")));
+      TRY_ASSIGN(const Delta next, delta::read_delta(os::system_files(), path));
+      TRY(averager.add(next).with_context(cat("While adding \"", path, "\"")));
     }
     return averager.finish();
   }
   std::vector<Delta> deltas;
   for (const std::string& path : options.files) {
-    GRAFT_TRY_ASSIGN(Delta next, delta::read_delta(os::system_files(), path));
+    TRY_ASSIGN(Delta next, delta::read_delta(os::system_files(), path));
     deltas.push_back(std::move(next));
   }
-  GRAFT_TRY_ASSIGN(delta::Products products, average_products(deltas, options.rank, weighing));
+  TRY_ASSIGN(delta::Products products, average_products(deltas, options.rank, weighing));
   std::printf("Matrices of rank %u hold %.4g%% of the exact average's squared norm.\n", products.average.rank,
               100 * products.kept);
   return std::move(products.average);
@@ -134,17 +134,17 @@ Result<Delta> average_of(const DeltaArguments& options) {
 Status average(const DeltaArguments& options) {
   Outputs outputs;
   for (const std::string& path : options.files) outputs.reads("a delta", path);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY_ASSIGN(const Delta average, average_of(options));
-  GRAFT_TRY(delta::write_delta(os::system_files(), options.output, average));
+  TRY(outputs.file("-o", options.output));
+  TRY_ASSIGN(const Delta average, average_of(options));
+  TRY(delta::write_delta(os::system_files(), options.output, average));
   std::printf("Wrote %s: the average of %u clients and %llu samples, norm %.6g.\n", options.output.c_str(),
               average.clients, static_cast<unsigned long long>(average.samples), average.norm);
   return ok_status();
 }
 
 Status info(const DeltaArguments& options) {
-  GRAFT_TRY_ASSIGN(const Delta delta, delta::read_delta(os::system_files(), options.file));
-  GRAFT_TRY_ASSIGN(const os::FileInfo file, os::system_files().info(options.file));
+  TRY_ASSIGN(const Delta delta, delta::read_delta(os::system_files(), options.file));
+  TRY_ASSIGN(const os::FileInfo file, os::system_files().info(options.file));
   const bool adapters = delta.kind == delta::Kind::adapters;
   const std::string coding(delta::coding_name(delta.coding));
   if (options.json) {
@@ -184,7 +184,7 @@ Status info(const DeltaArguments& options) {
 }
 
 Status privacy(const DeltaArguments& options) {
-  GRAFT_TRY_ASSIGN(const auto cost, delta::privacy_of(options.noise, options.share, options.rounds, options.delta));
+  TRY_ASSIGN(const auto cost, delta::privacy_of(options.noise, options.share, options.rounds, options.delta));
   if (options.json) {
     cli::print({{"epsilon", cost.epsilon}, {"delta", options.delta}, {"order", cost.order}});
   } else {

@@ -4,8 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/graft/caps_json.h"
-#include "tools/graft/device.h"
+#include "tools/bench/caps_json.h"
+#include "tools/bench/device.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 namespace {
@@ -96,27 +97,27 @@ Result<std::unique_ptr<DeviceProfile>> profile_of(const DevicesArguments& option
   DeviceFlags own = options.flags;
   own.device = cat(index);
   if (options.self_test) {
-    GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(own));
+    TRY_ASSIGN(auto device, OpenDevice::open(own));
     // A profile of its own, without a folder: what the device remembers goes when it is closed.
     auto profile = DeviceProfile::open(os::system_files(), "", caps);
     SelfTest test(*profile, log_sink(own));
-    GRAFT_TRY(test.check_all(device->device()));
+    TRY(test.check_all(device->device()));
     device->remembered()->profile().adopt_verdicts(*profile);
     device->remembered()->profile().save();
-    GRAFT_TRY(device->close());
+    TRY(device->close());
     return profile;
   }
   return DeviceProfile::open(os::system_files(), cache_folder(own), caps, log_sink(own));
 }
 
 Status run_devices(const DevicesArguments& options) {
-  GRAFT_TRY_ASSIGN(const auto devices, vulkan::enumerate(instance_options(options.flags)));
+  TRY_ASSIGN(const auto devices, vulkan::enumerate(instance_options(options.flags)));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::size_t failures = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (options.json) all.push_back(to_json(devices[i], i));
     if (!options.json) print(devices[i], i);
-    GRAFT_TRY_ASSIGN(const auto profile, profile_of(options, devices[i].caps, i));
+    TRY_ASSIGN(const auto profile, profile_of(options, devices[i].caps, i));
     if (options.self_test) failures += profile->failed().size();
     if (options.json) all.back()["self_test"] = to_json(*profile);
     if (!options.json) print(*profile, options.self_test);

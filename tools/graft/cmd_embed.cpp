@@ -6,11 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/device.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
-#include "tools/graft/device.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
 
@@ -37,7 +37,7 @@ struct EmbedArguments {
 };
 
 Result<Owned<graft_model>> open_with_adapters(graft_context* context, const EmbedArguments& options) {
-  GRAFT_TRY_ASSIGN(auto model, open_model(context, options.path));
+  TRY_ASSIGN(auto model, open_model(context, options.path));
   if (options.adapters.empty()) return model;
   std::vector<std::string> files = options.adapters;
   std::vector<double> weights;
@@ -45,9 +45,9 @@ Result<Owned<graft_model>> open_with_adapters(graft_context* context, const Embe
   std::vector<const char*> paths;
   for (const std::string& file : files) paths.push_back(file.c_str());
   const bool plain = files.size() == 1 && weights[0] == 1;  // DoRA's stand alone
-  GRAFT_TRY(checked(plain ? graft_model_load_adapters(model.get(), paths[0])
-                          : graft_model_load_adapters_together(model.get(), paths.data(), weights.data(), paths.size()),
-                    context));
+  TRY(checked(plain ? graft_model_load_adapters(model.get(), paths[0])
+                    : graft_model_load_adapters_together(model.get(), paths.data(), weights.data(), paths.size()),
+              context));
   return model;
 }
 
@@ -67,12 +67,12 @@ Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model*
                       : given.precision == "bf16" ? GRAFT_PRECISION_BF16
                                                   : GRAFT_PRECISION_F32;
   if (!given.budget.empty()) {
-    GRAFT_TRY_ASSIGN(options.budget, parse_size(given.budget));
+    TRY_ASSIGN(options.budget, parse_size(given.budget));
   }
   graft_embedder* made = nullptr;
   const graft_status created = graft_embedder_create(model, &options, &made);
   Owned<graft_embedder> embedder(made);
-  GRAFT_TRY(checked(created, context));
+  TRY(checked(created, context));
   return embedder;
 }
 
@@ -137,19 +137,19 @@ Status run_embed(const EmbedArguments& options) {
     take_adapter_weight(file);
     outputs.reads("the adapter", file);
   }
-  GRAFT_TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("-o", options.output));
   std::vector<std::string> texts = options.texts;
   if (!options.file.empty()) {
-    GRAFT_TRY_ASSIGN(texts, read_texts(options.file));
+    TRY_ASSIGN(texts, read_texts(options.file));
   }
-  GRAFT_TRY_ASSIGN(const auto context, open_context(options.flags));
-  GRAFT_TRY_ASSIGN(const auto model, open_with_adapters(context.get(), options));
-  GRAFT_TRY_ASSIGN(const auto embedder, open_embedder(context.get(), model.get(), options));
+  TRY_ASSIGN(const auto context, open_context(options.flags));
+  TRY_ASSIGN(const auto model, open_with_adapters(context.get(), options));
+  TRY_ASSIGN(const auto embedder, open_embedder(context.get(), model.get(), options));
   std::vector<const char*> pointers;
   for (const std::string& text : texts) pointers.push_back(text.c_str());
   const float* vectors = nullptr;
   const std::uint32_t* counted = nullptr;
-  GRAFT_TRY(checked(graft_embed(embedder.get(), pointers.data(), pointers.size(), &vectors, &counted), context.get()));
+  TRY(checked(graft_embed(embedder.get(), pointers.data(), pointers.size(), &vectors, &counted), context.get()));
   const std::size_t width = graft_embedder_width(embedder.get()), length = graft_embedder_length(embedder.get());
   const std::span<const float> all(vectors, texts.size() * width);
   const std::span<const std::uint32_t> counts(counted, texts.size());
@@ -162,8 +162,7 @@ Status run_embed(const EmbedArguments& options) {
     return {};
   }
   const bool npy = options.output.ends_with(".npy");
-  GRAFT_TRY(
-      write_text(options.output, npy ? npy_text(all, texts.size(), width) : json_lines(all, width, texts, counts)));
+  TRY(write_text(options.output, npy ? npy_text(all, texts.size(), width) : json_lines(all, width, texts, counts)));
   std::printf("%s  f32[%zu, %zu]\n", options.output.c_str(), texts.size(), width);
   return {};
 }

@@ -5,13 +5,13 @@
 
 #include "runtime/session/preference.h"
 #include "runtime/session/training.h"
+#include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/train_flags.h"
 
@@ -59,28 +59,28 @@ void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArgume
 }
 
 Status run_eval(const EvalArguments& options) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
+  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
   TextInfo info;
   TextFlags text = options.text;
   text.preference = preference_of(options.train);
   text.pooling = options.train.pooling;
-  GRAFT_TRY_ASSIGN(auto source, open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get()), false,
-                                          text, &info));
+  TRY_ASSIGN(auto source,
+             open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get()), false, text, &info));
   print_summary("Data: ", info, options.json);
-  GRAFT_TRY_ASSIGN(const std::optional<Model> masked, model_for(*source, opened.get()));
+  TRY_ASSIGN(const std::optional<Model> masked, model_for(*source, opened.get()));
   const Model& model = masked ? *masked : opened.get();
-  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
+  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
   if (has_pairs(*source)) train_options.bindings.erase("seq");  // of one text, of which samples hold two
   bind_length(*source, model, train_options.bindings);
   EvaluationOptions evaluation_options;
   evaluation_options.train = train_options;
   evaluation_options.confusion = !options.confusion.empty();
-  GRAFT_TRY_ASSIGN(evaluation_options.metrics, train::parse_metrics(options.metric));
+  TRY_ASSIGN(evaluation_options.metrics, train::parse_metrics(options.metric));
   Outputs outputs;
   outputs.reads("the model", options.path);
   outputs.reads_data(options.data);
-  GRAFT_TRY(outputs.file("--confusion", options.confusion));
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.device));
+  TRY(outputs.file("--confusion", options.confusion));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.device));
   device->give_to(evaluation_options.trainer.program);
   if (needs_reference(options.train)) {
     ReferenceOptions how{.batch = options.train.batch, .precision = train_options.precision};
@@ -88,14 +88,14 @@ Status run_eval(const EvalArguments& options) {
       if (name != "seq") how.bindings.emplace(name, size);
     }
     how.trainer = evaluation_options.trainer;
-    GRAFT_TRY_ASSIGN(auto references, log_probabilities(device->device(), opened.base, *source, how));
-    GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
+    TRY_ASSIGN(auto references, log_probabilities(device->device(), opened.base, *source, how));
+    TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
   }
-  GRAFT_TRY_ASSIGN(const Evaluation evaluation, evaluate_model(device->device(), model, *source, evaluation_options));
+  TRY_ASSIGN(const Evaluation evaluation, evaluate_model(device->device(), model, *source, evaluation_options));
   const auto* known = data::class_names(*source);
   const std::vector<std::string> names = known != nullptr ? *known : classes_of(opened.get());
   print(evaluation, source->size().value_or(evaluation.totals.count), options, names);
-  if (evaluation.confusion) GRAFT_TRY(write_text(options.confusion, confusion_svg(*evaluation.confusion, names)));
+  if (evaluation.confusion) TRY(write_text(options.confusion, confusion_svg(*evaluation.confusion, names)));
   return device->close();
 }
 

@@ -2,9 +2,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/status.h"
 #include "tools/convert/export_file.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/output.h"
 
 namespace graft::cli {
@@ -46,16 +47,16 @@ Status run_export(const ExportArguments& options) {
   if (!options.imatrix.empty()) outputs.reads("the importance matrix", options.imatrix);
   outputs.replaces("the source file", options.source, options.in_place);
   if (format_of(options) == "folder") {
-    GRAFT_TRY(outputs.folder("-o", options.output, {std::begin(kFolderFiles), std::end(kFolderFiles)}));
+    TRY(outputs.folder("-o", options.output, {std::begin(kFolderFiles), std::end(kFolderFiles)}));
   } else {
-    GRAFT_TRY(outputs.file("-o", options.output));
+    TRY(outputs.file("-o", options.output));
   }
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
+  TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
   if (format_of(options) == "tflite" && options.source.empty()) {
     return invalid("A TFLite file is written over the one that the model was converted from: name that with --source.");
   }
   if (!options.allow_non_finite) {
-    GRAFT_TRY(model.check_finite().with_context(
+    TRY(model.check_finite().with_context(
         cat("\"", options.path, "\" was not exported (--allow-non-finite does it in any case)")));
   }
   auto report = convert::export_file(os::system_files(), model, options.output,

@@ -4,10 +4,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/status.h"
 #include "tools/graft/generate_many.h"
 #include "tools/graft/generated_json.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
 
 namespace graft::cli {
 namespace {
@@ -40,15 +41,15 @@ Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, 
   if (!options.tokens.empty()) return parse_tokens(options.tokens);
   if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
   if (!options.use_chat) return tokenizer->encode(prompt);
-  GRAFT_TRY_ASSIGN(const std::string given, json_or_file(options.messages));
-  GRAFT_TRY_ASSIGN(text::ChatRequest request, request_of(options, given));
+  TRY_ASSIGN(const std::string given, json_or_file(options.messages));
+  TRY_ASSIGN(text::ChatRequest request, request_of(options, given));
   if (options.messages.empty()) {
     std::vector<text::ChatMessage> messages;
     if (!options.system.empty()) messages.push_back({"system", options.system});
     messages.push_back({"user", prompt});
     request.messages = text::json_of(messages);
   }
-  GRAFT_TRY_ASSIGN(const auto parts, render_chat(model.metadata, *tokenizer, options.chat, request));
+  TRY_ASSIGN(const auto parts, render_chat(model.metadata, *tokenizer, options.chat, request));
   return text::encode_chat(*tokenizer, parts);
 }
 
@@ -68,45 +69,45 @@ void print_json(const Generated& result, std::span<const text::TokenId> prompt, 
 Status run_many(const GenerateArguments& options, const Model& model, OpenDevice& device) {
   GenerateFlags flags = options;
   flags.generator.sequences = options.parallel.value_or(1);
-  GRAFT_TRY_ASSIGN(const auto generator, open_batch_generator(flags, model, device));
+  TRY_ASSIGN(const auto generator, open_batch_generator(flags, model, device));
   std::vector<Prompt> prompts;
   for (const std::string& prompt : options.prompts) prompts.push_back({prompt, {}});
   if (!options.prompt_file.empty()) {
-    GRAFT_TRY_ASSIGN(prompts, read_prompts(options.prompt_file));
+    TRY_ASSIGN(prompts, read_prompts(options.prompt_file));
   }
   for (Prompt& prompt : prompts) {
     if (!prompt.ids.empty()) continue;
-    GRAFT_TRY_ASSIGN(prompt.ids, prompt_ids(options, prompt.text, model, generator->tokenizer()));
+    TRY_ASSIGN(prompt.ids, prompt_ids(options, prompt.text, model, generator->tokenizer()));
   }
   if (!options.tokens.empty() || !options.messages.empty()) {
-    GRAFT_TRY_ASSIGN(auto ids, prompt_ids(options, {}, model, generator->tokenizer()));
+    TRY_ASSIGN(auto ids, prompt_ids(options, {}, model, generator->tokenizer()));
     prompts.push_back({{}, std::move(ids)});
   }
-  GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
+  TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
   const FirstUse first(device.control());
   return generate_many(options, *generator, prompts, wanted, options.echo);
 }
 
 Status run_generate(const GenerateArguments& options) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
+  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   if (options.parallel || options.prompts.size() > 1 || !options.prompt_file.empty()) {
-    GRAFT_TRY(run_many(options, model, *device));
+    TRY(run_many(options, model, *device));
     return device->close();
   }
   {
     const std::string given = options.prompts.empty() ? std::string() : options.prompts[0];
-    GRAFT_TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
-    GRAFT_TRY_ASSIGN(const auto prompt, prompt_ids(options, given, model, generator->tokenizer()));
+    TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
+    TRY_ASSIGN(const auto prompt, prompt_ids(options, given, model, generator->tokenizer()));
     const auto print = [](std::string_view text) {
       return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     };
-    GRAFT_TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
+    TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
     if (options.echo && !options.json) print(given);
     const FirstUse first(device->control());
-    GRAFT_TRY_ASSIGN(const Generated result,
-                     generator->generate(prompt, wanted, options.json ? TextCallback() : TextCallback(print)));
+    TRY_ASSIGN(const Generated result,
+               generator->generate(prompt, wanted, options.json ? TextCallback() : TextCallback(print)));
     if (options.json) {
       print_json(result, prompt, *generator, options);
     } else {

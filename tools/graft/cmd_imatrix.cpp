@@ -6,10 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
+#include "tools/common/progress.h"
 #include "tools/graft/output.h"
-#include "tools/graft/progress.h"
 #include "tools/graft/public_api.h"
 
 namespace graft::cli {
@@ -52,12 +52,12 @@ Result<Owned<graft_importance>> open_importance(graft_context* context, graft_mo
   options.head = given.head ? 1 : 0;
   options.parse_special = given.parse_special ? 1 : 0;
   if (!given.budget.empty()) {
-    GRAFT_TRY_ASSIGN(options.budget, parse_size(given.budget));
+    TRY_ASSIGN(options.budget, parse_size(given.budget));
   }
   graft_importance* made = nullptr;
   const graft_status created = graft_importance_create(model, &options, &made);
   Owned<graft_importance> importance(made);
-  GRAFT_TRY(checked(created, context));
+  TRY(checked(created, context));
   return importance;
 }
 
@@ -88,7 +88,7 @@ Status write_matrices(const graft_importance* importance, const graft_importance
 Result<graft_importance_info> info_of(const graft_importance* importance, const graft_context* context) {
   graft_importance_info info = {};
   info.struct_size = sizeof info;
-  GRAFT_TRY(checked(graft_importance_describe(importance, &info), context));
+  TRY(checked(graft_importance_describe(importance, &info), context));
   return info;
 }
 
@@ -96,7 +96,7 @@ Status compute(graft_importance* importance, const graft_context* context, std::
   Progress progress("chunk", chunks, quiet);
   progress.update(0, "");
   for (std::uint64_t waiting = chunks; waiting != 0;) {
-    GRAFT_TRY(checked(graft_importance_step(importance, &waiting), context));
+    TRY(checked(graft_importance_step(importance, &waiting), context));
     progress.update(chunks - waiting, "");
   }
   return {};
@@ -122,31 +122,31 @@ Status run_imatrix(const ImatrixArguments& options) {
   Outputs outputs;
   outputs.reads("the model", options.path);
   for (const std::string& spec : options.data) outputs.reads("the text", file_of(spec));
-  GRAFT_TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("-o", options.output));
   std::vector<std::string> texts;
   for (const std::string& spec : options.data) {
-    GRAFT_TRY_ASSIGN(texts.emplace_back(), read_calibration(file_of(spec)));
+    TRY_ASSIGN(texts.emplace_back(), read_calibration(file_of(spec)));
   }
-  GRAFT_TRY_ASSIGN(const auto context, open_context(options.flags));
-  GRAFT_TRY_ASSIGN(const auto model, open_model(context.get(), options.path));
-  GRAFT_TRY_ASSIGN(const auto importance, open_importance(context.get(), model.get(), options));
-  GRAFT_TRY_ASSIGN(const auto planned, info_of(importance.get(), context.get()));
-  GRAFT_TRY(write_matrices(importance.get(), planned, options, nullptr));
+  TRY_ASSIGN(const auto context, open_context(options.flags));
+  TRY_ASSIGN(const auto model, open_model(context.get(), options.path));
+  TRY_ASSIGN(const auto importance, open_importance(context.get(), model.get(), options));
+  TRY_ASSIGN(const auto planned, info_of(importance.get(), context.get()));
+  TRY(write_matrices(importance.get(), planned, options, nullptr));
   std::uint64_t chunks = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const graft_status added = graft_importance_add(importance.get(), texts[i].data(), texts[i].size(), &chunks);
-    GRAFT_TRY(checked(added, context.get()).with_context(cat("In \"", file_of(options.data[i]), "\"")));
+    TRY(checked(added, context.get()).with_context(cat("In \"", file_of(options.data[i]), "\"")));
   }
   graft_memory memory = {};
   memory.struct_size = sizeof memory;
-  GRAFT_TRY(checked(graft_importance_memory(importance.get(), &memory), context.get()));
+  TRY(checked(graft_importance_memory(importance.get(), &memory), context.get()));
   if (!options.quiet) {
     std::fprintf(stderr, "%llu chunks of %u tokens, in %s of memory\n", static_cast<unsigned long long>(chunks),
                  planned.context, bytes_text(memory.total).c_str());
   }
-  GRAFT_TRY(compute(importance.get(), context.get(), chunks, options.quiet));
-  GRAFT_TRY_ASSIGN(const auto done, info_of(importance.get(), context.get()));
-  GRAFT_TRY(write_matrices(importance.get(), done, options, options.output.c_str()));
+  TRY(compute(importance.get(), context.get(), chunks, options.quiet));
+  TRY_ASSIGN(const auto done, info_of(importance.get(), context.get()));
+  TRY(write_matrices(importance.get(), done, options, options.output.c_str()));
   print(importance.get(), done, options, memory.total);
   return {};
 }

@@ -7,8 +7,8 @@
 #include "runtime/core/source_order.h"
 #include "runtime/model/counted.h"
 #include "runtime/session/text_model.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/options.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 namespace {
@@ -113,10 +113,10 @@ void print(const Model& model, const std::string& path, const std::vector<Layer>
 }
 
 Status run_info(const InfoArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
-  GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
-  GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  GRAFT_TRY_ASSIGN(const std::vector<Layer> layers, layers_of(model, bindings));
+  TRY_ASSIGN(const Model model, open_model(options.path));
+  TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
+  TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
+  TRY_ASSIGN(const std::vector<Layer> layers, layers_of(model, bindings));
   if (!options.json) {
     print(model, options.path, layers, bindings);
     return ok_status();

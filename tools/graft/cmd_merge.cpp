@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "runtime/lora/adapter.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/status.h"
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/output.h"
 #include "tools/graft/quantize_flag.h"
 
@@ -36,12 +37,12 @@ Result<Added> read_added(const MergeArguments& options, const Model& base) {
     return invalid("Give --adapter, what is merged, or --add-tokens; one of them.");
   }
   if (options.add_tokens.empty()) {
-    GRAFT_TRY_ASSIGN(out.adapter, read_adapter(options.adapter, base));
+    TRY_ASSIGN(out.adapter, read_adapter(options.adapter, base));
     return out;
   }
-  GRAFT_TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(options.add_tokens));
-  GRAFT_TRY_ASSIGN(out.longer, with_new_tokens(base, tokens));
-  GRAFT_TRY_ASSIGN(out.adapter, adapter_of(*out.longer));
+  TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(options.add_tokens));
+  TRY_ASSIGN(out.longer, with_new_tokens(base, tokens));
+  TRY_ASSIGN(out.adapter, adapter_of(*out.longer));
   return out;
 }
 
@@ -49,24 +50,24 @@ Status run_merge(const MergeArguments& options) {
   Outputs outputs;
   outputs.replaces("the model", options.path, options.in_place);
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const Added added, read_added(options, base));
+  TRY(outputs.file("-o", options.output));
+  TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
+  TRY_ASSIGN(const Added added, read_added(options, base));
   const Model& adapter = added.adapter;
   if (options.apart) {
-    GRAFT_TRY(with_adapter(base, adapter).status());  // it fits
-    GRAFT_TRY(save_output(options.output, adapter));
+    TRY(with_adapter(base, adapter).status());  // it fits
+    TRY(save_output(options.output, adapter));
     std::printf("Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
-  GRAFT_TRY_ASSIGN(const auto blocks, parse_block_format(options.quantize));
+  TRY_ASSIGN(const auto blocks, parse_block_format(options.quantize));
   auto merged = merge_adapter(base, adapter, blocks);
   if (!merged.ok()) {
     const bool of_file = !options.adapter.files.empty();
     return std::move(merged).status().with_context(
         of_file ? cat("While merging the adapter \"", options.adapter.files.front(), "\"") : "While adding tokens");
   }
-  GRAFT_TRY(save_output(options.output, *merged));
+  TRY(save_output(options.output, *merged));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }

@@ -14,20 +14,20 @@
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_plan.h"
+#include "tools/bench/budget.h"
+#include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
+#include "tools/bench/model_plans.h"
+#include "tools/bench/time_estimate.h"
+#include "tools/common/options.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/budget.h"
-#include "tools/graft/device.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/model_plans.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/plan_ops.h"
 #include "tools/graft/plan_passes.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/quantize_flag.h"
 #include "tools/graft/svg_memory.h"
-#include "tools/graft/time_estimate.h"
 #include "tools/graft/train_flags.h"
 #include "tools/graft/train_setup.h"
 
@@ -90,20 +90,20 @@ struct Forecast {
 
 Result<Forecast> plan_inference(const Model& model, const PlanArguments& options, const Bindings& bindings,
                                 const gpu::Target& target, PlanOptions plan_options) {
-  GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
-  GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(options.train.precision));
-  GRAFT_TRY_ASSIGN(SessionGraph session, session_graph(model, complete, {}, precision));
+  TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
+  TRY_ASSIGN(const DType precision, passes::parse_precision(options.train.precision));
+  TRY_ASSIGN(SessionGraph session, session_graph(model, complete, {}, precision));
   Forecast forecast;
   forecast.precision = std::move(session.precision);
-  GRAFT_TRY_ASSIGN(const Graph graph, fused_graph(session.graph, target, plan_options));
+  TRY_ASSIGN(const Graph graph, fused_graph(session.graph, target, plan_options));
   const Graph* const graphs[] = {&graph};
-  GRAFT_TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
-                     GRAFT_TRY_ASSIGN(const Residents all, residents_within(target, graphs, plan_options));
-                     GRAFT_TRY_ASSIGN(const Plan free, make_plan(graph, target, all, plan_options));
-                     return free.memory[MemoryClass::weights] + free.memory[MemoryClass::parameters];
-                   }));
-  GRAFT_TRY_ASSIGN(const Residents residents, residents_within(target, graphs, plan_options));
-  GRAFT_TRY_ASSIGN(Plan plan, make_plan(graph, target, residents, plan_options));
+  TRY_ASSIGN(plan_options.budget, parse_budget(options.budget, [&]() -> Result<std::uint64_t> {
+               TRY_ASSIGN(const Residents all, residents_within(target, graphs, plan_options));
+               TRY_ASSIGN(const Plan free, make_plan(graph, target, all, plan_options));
+               return free.memory[MemoryClass::weights] + free.memory[MemoryClass::parameters];
+             }));
+  TRY_ASSIGN(const Residents residents, residents_within(target, graphs, plan_options));
+  TRY_ASSIGN(Plan plan, make_plan(graph, target, residents, plan_options));
   forecast.memory = plan.memory;
   forecast.choice.budget = plan_options.budget;
   const Plan* const plans[] = {&plan};
@@ -114,12 +114,12 @@ Result<Forecast> plan_inference(const Model& model, const PlanArguments& options
 
 // --bind may name the batch too; the rest goes to the training graph.
 Result<train::TrainOptions> options_for_training(const Model& model, TrainFlags flags) {
-  GRAFT_TRY_ASSIGN(Bindings bindings, parse_bindings(flags.bind));
-  GRAFT_TRY_ASSIGN(const std::string symbol, train::batch_symbol(model.graph));
+  TRY_ASSIGN(Bindings bindings, parse_bindings(flags.bind));
+  TRY_ASSIGN(const std::string symbol, train::batch_symbol(model.graph));
   if (const auto batch = bindings.find(symbol); batch != bindings.end()) flags.batch = batch->second;
-  GRAFT_TRY_ASSIGN(train::TrainOptions options, train_options(flags, 1000));
+  TRY_ASSIGN(train::TrainOptions options, train_options(flags, 1000));
   options.bindings.erase(symbol);
-  GRAFT_TRY(set_teacher(flags, model.graph, options));
+  TRY(set_teacher(flags, model.graph, options));
   return options;
 }
 
@@ -133,13 +133,13 @@ Result<WorkerForecast> forecast_worker(const PlanArguments& given, const train::
   forecast.host_bytes = distribute::host_bytes(gradients, workers, forecast.most, forecast.slots);
   // Slots, their sum, and with a shared optimizer the parameters, which are as many.
   forecast.sent_bytes = (forecast.most + (given.shard_optimizer ? 2 : 1)) * gradients * (workers - 1) / workers;
-  GRAFT_TRY_ASSIGN(forecast.sum, distribute::SlotSum::planned(target, distribute::elements_to_sum(gradients, workers)));
+  TRY_ASSIGN(forecast.sum, distribute::SlotSum::planned(target, distribute::elements_to_sum(gradients, workers)));
   return forecast;
 }
 
 Result<Forecast> plan_for_training(const Model& model, const PlanArguments& given, const gpu::Target& target,
                                    const PlanOptions& plan_options, bool with_curve) {
-  GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
+  TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
   options.fetch = split_list(given.fetch);
   train::scale_for_rounding(target, options);
   train::PlanRequest request;
@@ -147,15 +147,15 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
   request.plan = plan_options;
   request.slots = given.workers > 1;
   if (request.slots && given.shard_optimizer) request.shard = {0, static_cast<std::uint32_t>(given.workers)};
-  GRAFT_TRY(set_budget(given.budget, model.graph, options, target, request));
-  GRAFT_TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, target));
+  TRY(set_budget(given.budget, model.graph, options, target, request));
+  TRY_ASSIGN(train::TrainingPlan training, train::plan_training(model.graph, options, request, target));
   Forecast forecast;
   forecast.memory = training.memory();
   forecast.micro_batch = training.micro_batch;
   forecast.accumulates = training.accumulates;
   forecast.micro_batches = static_cast<std::int64_t>(ceil_div(options.batch, training.micro_batch));
   if (request.slots) {
-    GRAFT_TRY_ASSIGN(forecast.workers, forecast_worker(given, options, training, target));
+    TRY_ASSIGN(forecast.workers, forecast_worker(given, options, training, target));
     for (std::size_t i = 0; i < kMemoryClasses; ++i) forecast.memory.bytes[i] += forecast.workers.sum.bytes[i];
   }
   forecast.choice = std::move(training.choice);
@@ -169,13 +169,13 @@ Result<Forecast> plan_for_training(const Model& model, const PlanArguments& give
          std::move(*training.update)});
   }
   if (with_curve) {
-    GRAFT_TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, target));
+    TRY_ASSIGN(forecast.curve, train::training_curve(model.graph, options, request, target));
   }
   return forecast;
 }
 
 Status estimate_time(const std::string& given, const gpu::Target& target, Forecast& forecast) {
-  GRAFT_TRY_ASSIGN(forecast.speed, read_speed(given, target));
+  TRY_ASSIGN(forecast.speed, read_speed(given, target));
   const gpu::Speed& speed = forecast.speed->speed;
   forecast.time.add(forecast.plans[0].plan, target, speed, static_cast<double>(forecast.micro_batches));
   if (forecast.plans.size() > 1) forecast.time.add(forecast.plans[1].plan, target, speed, 1);
@@ -188,23 +188,23 @@ Result<std::vector<passes::PassNote>> run_passes(const Model& model, const PlanA
   const bool inference = options.mode == "infer";
   Graph graph;
   if (inference) {
-    GRAFT_TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
-    GRAFT_TRY_ASSIGN(graph, bind(model.graph, complete));
+    TRY_ASSIGN(const Bindings complete, complete_bindings(model, bindings, true));
+    TRY_ASSIGN(graph, bind(model.graph, complete));
   } else {
-    GRAFT_TRY_ASSIGN(const train::TrainOptions training, options_for_training(model, options.train));
-    GRAFT_TRY_ASSIGN(const Graph bound, train::bind_batch(model.graph, training.batch, training.bindings));
+    TRY_ASSIGN(const train::TrainOptions training, options_for_training(model, options.train));
+    TRY_ASSIGN(const Graph bound, train::bind_batch(model.graph, training.batch, training.bindings));
     std::string note;
-    GRAFT_TRY_ASSIGN(const train::LossInputs inputs, train::loss_inputs(bound, training, &note));
+    TRY_ASSIGN(const train::LossInputs inputs, train::loss_inputs(bound, training, &note));
     const std::vector<ValueId> targets = train::all_of(inputs);
     const passes::TrainModeOptions mode{training.freeze, training.batch_statistics, training.batch_norm_momentum};
-    GRAFT_TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, targets, mode));
+    TRY_ASSIGN(passes::TrainModeGraph forward, passes::to_train_mode(bound, targets, mode));
     graph = std::move(forward.graph);
     for (const ValueId target : targets) graph.add_output(bound.value(target).name, forward.values[target.index]);
   }
-  GRAFT_TRY_ASSIGN(passes::Prepared prepared,
-                   passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));
+  TRY_ASSIGN(passes::Prepared prepared,
+             passes::prepare(graph, {}, {.inference = inference, .fixed_weights = inference}));
   if (inference) {
-    GRAFT_TRY_ASSIGN(const passes::FoldedGraph folded, passes::fold_constants(prepared.graph));
+    TRY_ASSIGN(const passes::FoldedGraph folded, passes::fold_constants(prepared.graph));
     prepared.notes.push_back(passes::note_of("fold constants", prepared.graph, folded.graph));
   }
   return std::move(prepared.notes);
@@ -219,15 +219,15 @@ Result<gpu::Target> device_target(const PlanArguments& options) {
   const bool asked =
       !options.flags.device.empty() || !options.flags.library.empty() || (options.fits_device && options.caps.empty());
   if (!opened.ok() && !asked) return gpu::Target{.caps = {.device_name = "any Vulkan 1.1 device"}};
-  GRAFT_TRY_ASSIGN(auto device, std::move(opened));
+  TRY_ASSIGN(auto device, std::move(opened));
   const gpu::Target target = device->device().target();
-  GRAFT_TRY(device->close());
+  TRY(device->close());
   return target;
 }
 
 Result<gpu::Target> find_target(const PlanArguments& options) {
-  GRAFT_TRY_ASSIGN(gpu::Target target, device_target(options));
-  if (!options.caps.empty()) GRAFT_TRY(apply_caps_flag(options.caps, target));
+  TRY_ASSIGN(gpu::Target target, device_target(options));
+  if (!options.caps.empty()) TRY(apply_caps_flag(options.caps, target));
   if (options.fits_device && target.caps.heaps.empty()) {
     return invalid("There is no device here, and \"", options.caps,
                    "\" says nothing of heaps: name a real GPU, or a file.");
@@ -334,9 +334,9 @@ Status write_pictures(const PlanArguments& options, const Forecast& forecast) {
   const std::string title = cat(options.path.substr(options.path.rfind('/') + 1), ": ", forecast.plans[0].title);
   const Plan& plan = forecast.plans[0].plan;
   const CurvePicture curve = curve_picture(forecast);
-  if (!options.svg.empty()) GRAFT_TRY(write_text(options.svg, memory_svg(title, plan, curve)));
+  if (!options.svg.empty()) TRY(write_text(options.svg, memory_svg(title, plan, curve)));
   if (!options.html.empty()) {
-    GRAFT_TRY(write_text(options.html, plan_html(title, forecast.choice.reasons, plan, curve)));
+    TRY(write_text(options.html, plan_html(title, forecast.choice.reasons, plan, curve)));
   }
   for (const std::string& path : {options.svg, options.html}) {
     if (!path.empty()) std::fprintf(stderr, "Wrote %s.\n", path.c_str());
@@ -347,20 +347,20 @@ Status write_pictures(const PlanArguments& options, const Forecast& forecast) {
 // What a library with this model may be asked to run: inference, text, and with --mode train all of a training run, in
 // whole batches and in micro-batches.
 Result<std::vector<Plan>> all_plans(const Model& model, const PlanArguments& given, const gpu::Target& target) {
-  GRAFT_TRY_ASSIGN(const DType precision, passes::parse_precision(given.train.precision));
-  GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(given.train));
-  GRAFT_TRY_ASSIGN(std::vector<Plan> plans, decode_plans(model, target, precision));
-  GRAFT_TRY_ASSIGN(Forecast inference, plan_inference(model, given, bindings, target, {}));
+  TRY_ASSIGN(const DType precision, passes::parse_precision(given.train.precision));
+  TRY_ASSIGN(const Bindings bindings, bindings_of(given.train));
+  TRY_ASSIGN(std::vector<Plan> plans, decode_plans(model, target, precision));
+  TRY_ASSIGN(Forecast inference, plan_inference(model, given, bindings, target, {}));
   plans.push_back(std::move(inference.plans[0].plan));
   if (given.mode == "infer") return plans;
-  GRAFT_TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
+  TRY_ASSIGN(train::TrainOptions options, options_for_training(model, given.train));
   options.fetch = split_list(given.fetch);
   train::scale_for_rounding(target, options);
   train::PlanRequest request;
   request.checkpoints = true;
   for (const std::int64_t micro : {options.micro_batch, std::int64_t{1}}) {
     options.micro_batch = micro;
-    GRAFT_TRY_ASSIGN(train::TrainingPlan run, train::plan_training(model.graph, options, request, target));
+    TRY_ASSIGN(train::TrainingPlan run, train::plan_training(model.graph, options, request, target));
     for (train::SizedPlan& sized : run.training) plans.push_back(std::move(sized.plan));
     for (train::SizedPlan& sized : run.evaluation) plans.push_back(std::move(sized.plan));
     for (std::optional<Plan>* one : {&run.update, &run.hash}) {
@@ -375,12 +375,12 @@ Status print_ops(const Model& model, const PlanArguments& options, const OpUse& 
   std::vector<gpu::Target> targets = known_targets();
   const bool one = !options.caps.empty() || !options.flags.device.empty();
   if (one) {
-    GRAFT_TRY_ASSIGN(const gpu::Target target, find_target(options));
+    TRY_ASSIGN(const gpu::Target target, find_target(options));
     targets = {target};
   }
   for (gpu::Target& target : targets) apply_matmul_precision(options.flags, target.policy);
   const auto plan = [&](const gpu::Target& target) { return all_plans(model, options, target); };
-  GRAFT_TRY_ASSIGN(const NeededParts parts, needed_parts(targets, plan, seen));
+  TRY_ASSIGN(const NeededParts parts, needed_parts(targets, plan, seen));
   const std::string title = cat("What ", options.path.substr(options.path.rfind('/') + 1), " needs for ",
                                 options.mode == "train" ? "training and inference" : "inference", " on ",
                                 one ? targets[0].caps.device_name : "all devices that graft knows", ".");
@@ -396,8 +396,8 @@ Result<AdaptedModel> open_planned(const PlanArguments& options) {
     return open_adapted(path, options.train.adapter, WeightCheck::on_use, options.train.fresh());
   }
   convert::WeightOptions weights;
-  GRAFT_TRY_ASSIGN(weights.quantize, parse_block_format(options.quantize));
-  GRAFT_TRY_ASSIGN(convert::ConvertedDecoder shapes, convert::shapes_of_config(os::system_files(), path, weights));
+  TRY_ASSIGN(weights.quantize, parse_block_format(options.quantize));
+  TRY_ASSIGN(convert::ConvertedDecoder shapes, convert::shapes_of_config(os::system_files(), path, weights));
   return put_adapters_on(std::move(shapes.model), options.train.adapter, options.train.fresh());
 }
 
@@ -413,36 +413,36 @@ Status run_plan(const PlanArguments& options) {
   }
   Outputs outputs;
   outputs.reads("the model", options.path);
-  GRAFT_TRY(outputs.file("--svg", options.svg));
-  GRAFT_TRY(outputs.file("--html", options.html));
+  TRY(outputs.file("--svg", options.svg));
+  TRY(outputs.file("--html", options.html));
   OpUse seen;
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_planned(options));
+  TRY_ASSIGN(AdaptedModel opened, open_planned(options));
   std::optional<AdaptedModel> teacher;
   std::optional<Model> taught;
   if (!options.train.teacher.empty()) {
-    GRAFT_TRY_ASSIGN(teacher, open_planned_teacher(options));
-    GRAFT_TRY_ASSIGN(taught, with_teacher(opened.get(), teacher->base));
+    TRY_ASSIGN(teacher, open_planned_teacher(options));
+    TRY_ASSIGN(taught, with_teacher(opened.get(), teacher->base));
   }
   const Model& model = taught ? *taught : opened.get();
   if (options.ops) return print_ops(model, options, seen);
   PlanOptions plan_options;
   plan_options.fuse = plan_options.merge = !options.no_fusion;
-  GRAFT_TRY_ASSIGN(const gpu::Target target, find_target(options));
-  GRAFT_TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
+  TRY_ASSIGN(const gpu::Target target, find_target(options));
+  TRY_ASSIGN(const Bindings bindings, bindings_of(options.train));
   const bool with_curve = options.curve || options.json || !options.svg.empty() || !options.html.empty();
   auto planned = options.mode == "infer" ? plan_inference(model, options, bindings, target, plan_options)
                                          : plan_for_training(model, options, target, plan_options, with_curve);
-  GRAFT_TRY_ASSIGN(Forecast forecast, std::move(planned));
+  TRY_ASSIGN(Forecast forecast, std::move(planned));
   if (options.passes) {
-    GRAFT_TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
+    TRY_ASSIGN(forecast.passes, run_passes(model, options, bindings));
   }
-  if (options.time) GRAFT_TRY(estimate_time(*options.time, target, forecast));
+  if (options.time) TRY(estimate_time(*options.time, target, forecast));
   if (options.json) {
     std::printf("%s\n", forecast_json(options, forecast, target).dump(2).c_str());
   } else {
     print_forecast(options, forecast, target);
   }
-  GRAFT_TRY(write_pictures(options, forecast));
+  TRY(write_pictures(options, forecast));
   return options.fits_device ? check_fits(forecast, target.caps, options.json) : ok_status();
 }
 

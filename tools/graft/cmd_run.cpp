@@ -10,11 +10,11 @@
 #include "runtime/session/data_hints.h"
 #include "runtime/session/session.h"
 #include "runtime/session/split_gradients.h"
+#include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/trace.h"
 
@@ -50,8 +50,8 @@ using Arrays = SampleArrays;
 Result<Arrays> read_inputs(const RunArguments& options) {
   Arrays arrays;
   for (const std::string& item : options.inputs) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
-    GRAFT_TRY_ASSIGN(auto array, data::read_npy(os::system_files(), pair.second));
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
+    TRY_ASSIGN(auto array, data::read_npy(os::system_files(), pair.second));
     if (!arrays.emplace(pair.first, std::move(array)).second) {
       return invalid("--input gives \"", pair.first, "\" twice.");
     }
@@ -78,9 +78,9 @@ Result<passes::PackedInput> parse_bytes(const std::string& text) {
   const std::size_t colon = text.find(':');
   passes::PackedInput input{text.substr(0, colon), passes::Packed::u8, false, {}, {}};
   for (const std::string& item : split_list(colon == std::string::npos ? "" : text.substr(colon + 1))) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--bytes NAME:"));
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--bytes NAME:"));
     if (pair.first == "scale" || pair.first == "offset") {
-      GRAFT_TRY_ASSIGN((pair.first == "scale" ? input.scale : input.offset), parse_numbers(pair.second));
+      TRY_ASSIGN((pair.first == "scale" ? input.scale : input.offset), parse_numbers(pair.second));
     } else if (pair.first == "layout" && (pair.second == "nhwc" || pair.second == "nchw")) {
       input.channels_last = pair.second == "nhwc";
     } else {
@@ -97,7 +97,7 @@ Status pack(const passes::PackedInput& input, Arrays& arrays) {
   data::Array& array = found->second;
   const std::uint64_t count = array.shape.elements();
   if (array.dtype != DType::i32) return invalid("The file of \"", input.name, "\" holds no bytes.");
-  GRAFT_TRY_ASSIGN(HostBuffer bytes, HostBuffer::create(count, "bytes of an input"));
+  TRY_ASSIGN(HostBuffer bytes, HostBuffer::create(count, "bytes of an input"));
   for (std::uint64_t i = 0; i < count; ++i) {
     std::int32_t number = 0;
     std::memcpy(&number, array.buffer.data() + i * sizeof number, sizeof number);
@@ -171,7 +171,7 @@ Status feed(Session& session, const std::string& name, const data::Array& array)
 Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,
                    std::span<const std::byte> bytes, SourceType type = SourceType::same) {
   const std::string path = folder + "/" + npy_file_name(name);
-  GRAFT_TRY(data::write_npy_as(os::system_files(), path, type, dtype, shape, bytes));
+  TRY(data::write_npy_as(os::system_files(), path, type, dtype, shape, bytes));
   const std::string_view element = type == SourceType::same ? dtype_name(dtype) : source_type_info(type).name;
   std::printf("%s  %s%s\n", path.c_str(), std::string(element).c_str(), shape.text().c_str());
   return ok_status();
@@ -195,13 +195,13 @@ void print_classes(const PlanPort& port, const Session::Contents& contents, cons
 /// In the source model's element types.
 Status write_outputs(const Session& session, const Model& model, const std::string& folder) {
   const std::vector<std::string> classes = classes_of(model);
-  GRAFT_TRY(os::make_directories(os::system_files(), folder));
+  TRY(os::make_directories(os::system_files(), folder));
   for (const PlanPort& port : session.plan().outputs) {
     const auto& outputs = model.graph.outputs();
     const auto found = std::ranges::find(outputs, port.name, &Output::name);
     const SourceType type = found == outputs.end() ? SourceType::same : model.graph.value(found->value).source_type;
     const Session::Contents contents = session.contents(port.name);
-    GRAFT_TRY(write_array(folder, port.name, port.dtype, contents.shape, contents.bytes, type));
+    TRY(write_array(folder, port.name, port.dtype, contents.shape, contents.bytes, type));
     print_classes(port, contents, classes);
   }
   return ok_status();
@@ -218,17 +218,17 @@ Status run_split(gpu::Device& device, const Model& model, const RunArguments& op
   request.precision = session_options.precision;
   request.allow_non_finite = session_options.allow_non_finite;
   if (!options.budget.empty()) {
-    GRAFT_TRY_ASSIGN(request.budget, parse_size(options.budget));
+    TRY_ASSIGN(request.budget, parse_size(options.budget));
   }
   if (options.micro_batch < 0) return invalid("--micro-batch ", options.micro_batch, " is below 1.");
   request.micro_batch = options.micro_batch;
   request.per_sample = options.per_sample;
-  GRAFT_TRY_ASSIGN(const SplitGradients result, split_gradients(device, model, request, arrays));
+  TRY_ASSIGN(const SplitGradients result, split_gradients(device, model, request, arrays));
   std::fprintf(stderr, "%lld samples at once, %s of device memory\n", static_cast<long long>(result.micro_batch),
                bytes_text(result.device_bytes).c_str());
-  GRAFT_TRY(os::make_directories(os::system_files(), options.folder));
+  TRY(os::make_directories(os::system_files(), options.folder));
   for (const auto& [name, array] : result.gradients) {
-    GRAFT_TRY(write_array(options.folder, name, array.dtype, array.shape, array.buffer.bytes()));
+    TRY(write_array(options.folder, name, array.dtype, array.shape, array.buffer.bytes()));
   }
   return ok_status();
 }
@@ -239,7 +239,7 @@ Status claim_outputs(const RunArguments& options, const Model& model, bool gradi
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
   outputs.reads("the cotangent", options.cotangent);
   for (const std::string& item : options.inputs) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
     outputs.reads("the input", pair.second);
   }
   std::vector<std::string> names;
@@ -249,50 +249,50 @@ Status claim_outputs(const RunArguments& options, const Model& model, bool gradi
     for (const Output& output : model.graph.outputs()) names.push_back(npy_file_name(output.name));
   }
   for (const std::string& name : split_lists(options.fetch)) names.push_back(npy_file_name(name));
-  GRAFT_TRY(outputs.folder("--out", options.folder, names));
+  TRY(outputs.folder("--out", options.folder, names));
   return outputs.file("--profile", options.profile);
 }
 
 Status run_model(const RunArguments& options, bool gradients) {
-  GRAFT_TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
+  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
   const Model& model = opened.get();
-  GRAFT_TRY(claim_outputs(options, model, gradients));
-  GRAFT_TRY_ASSIGN(Arrays arrays, read_inputs(options));
+  TRY(claim_outputs(options, model, gradients));
+  TRY_ASSIGN(Arrays arrays, read_inputs(options));
   SessionOptions session_options;
   std::vector<passes::PackedInput> packed;
   for (const std::string& item : options.bytes) {
-    GRAFT_TRY_ASSIGN(passes::PackedInput input, parse_bytes(item));
-    GRAFT_TRY(pack(input, arrays));
+    TRY_ASSIGN(passes::PackedInput input, parse_bytes(item));
+    TRY(pack(input, arrays));
     packed.push_back(std::move(input));
   }
-  GRAFT_TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
-  GRAFT_TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
-  GRAFT_TRY(bind_from_inputs(model, arrays, session_options.bindings));
-  GRAFT_TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
+  TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
+  TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
+  TRY(bind_from_inputs(model, arrays, session_options.bindings));
+  TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
   session_options.allow_non_finite = options.allow_non_finite;
   session_options.program.profile = !options.profile.empty();
   if (gradients) {
     session_options.gradients = {options.of, split_list(options.wrt), options.train_mode};
     session_options.keep_outputs = false;
     if (!options.cotangent.empty()) {
-      GRAFT_TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
+      TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
     }
   }
   session_options.gradients.fetch = split_lists(options.fetch);
   session_options.gradients.packed = std::move(packed);
   Profile profile(1);
   if (!options.profile.empty()) session_options.program.observer = &profile;
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   device->give_to(session_options.program);
   if (gradients && options.splits()) {
-    GRAFT_TRY(run_split(device->device(), model, options, session_options, arrays));
+    TRY(run_split(device->device(), model, options, session_options, arrays));
     return device->close();
   }
   {
     if (!options.budget.empty()) {
-      GRAFT_TRY_ASSIGN(session_options.plan.budget, parse_size(options.budget));
+      TRY_ASSIGN(session_options.plan.budget, parse_size(options.budget));
     }
-    GRAFT_TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
+    TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
     if (const std::string text = session->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
     for (const PlanPort& port : session->plan().inputs) {
       if (port.name == kCotangentInput && !arrays.contains(kCotangentInput)) {
@@ -303,18 +303,18 @@ Status run_model(const RunArguments& options, bool gradients) {
     for (const auto& [name, array] : arrays) {
       const auto& formats = session_options.gradients.packed;
       if (std::ranges::find(formats, name, &passes::PackedInput::name) != formats.end()) {
-        GRAFT_TRY(session->set_input(name, array.buffer.bytes()));
+        TRY(session->set_input(name, array.buffer.bytes()));
       } else {
-        GRAFT_TRY(feed(*session, name, array));
+        TRY(feed(*session, name, array));
       }
     }
-    GRAFT_TRY(session->run());
+    TRY(session->run());
     if (!options.profile.empty()) {
       const Consumers consumers = consumers_of(profile);
-      GRAFT_TRY(write_trace(options.profile, profile, consumers));
+      TRY(write_trace(options.profile, profile, consumers));
       print_consumers(consumers, profile);
     }
-    GRAFT_TRY(write_outputs(*session, model, options.folder));
+    TRY(write_outputs(*session, model, options.folder));
   }
   return device->close();
 }

@@ -12,12 +12,12 @@
 #include "runtime/delta/privacy.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
+#include "tools/bench/device.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
 #include "tools/graft/metrics_file.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/server_flags.h"
 #include "tools/graft/svg.h"
@@ -76,18 +76,18 @@ std::uint64_t seed_of(const SimulateArguments& options, std::uint64_t round, std
 /// Trains one client from the global model on, and gives what changed.
 Result<delta::Delta> train_client(Simulation& all, Client& client, const Model& global, std::uint64_t seed,
                                   Round& round) {
-  GRAFT_TRY(reset_to_model(all.trainer, global));
-  GRAFT_TRY_ASSIGN(const auto rows, data::select(all.source, client.rows));
+  TRY(reset_to_model(all.trainer, global));
+  TRY_ASSIGN(const auto rows, data::select(all.source, client.rows));
   const TrainFlags& flags = all.options.train.train;
   data::LoaderOptions loader_options;
   loader_options.batch = static_cast<std::uint64_t>(flags.batch * flags.accumulate);
   loader_options.seed = seed;
   loader_options.epochs = all.options.local_epochs;
-  GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*rows, loader_options));
-  GRAFT_TRY(detail::to_status(train::fit(all.trainer, *loader, {})));
+  TRY_ASSIGN(const auto loader, data::Loader::create(*rows, loader_options));
+  TRY(train::fit(all.trainer, *loader, {}));
   round.metrics.add(all.trainer.state().epoch_metrics);
-  GRAFT_TRY_ASSIGN(Model trained, borrow_model(global));
-  GRAFT_TRY(copy_to_model(all.trainer, trained));
+  TRY_ASSIGN(Model trained, borrow_model(global));
+  TRY(copy_to_model(all.trainer, trained));
   delta::MakeOptions make;
   make.samples = client.rows.size();
   make.local_steps = all.trainer.state().step;
@@ -114,21 +114,21 @@ Result<Round> run_round(Simulation& all, std::uint64_t number, Model& global) {
                             options.clip_delta,
                             equal ? std::optional(seed_of(options, number, 0x6e6f697365)) : std::nullopt});
   for (const std::uint64_t member : members) {
-    GRAFT_TRY_ASSIGN(const delta::Delta made,
-                     train_client(all, all.clients[member], global, seed_of(options, number, member), round));
-    GRAFT_TRY_ASSIGN(const auto bytes, delta::to_bytes(made));
+    TRY_ASSIGN(const delta::Delta made,
+               train_client(all, all.clients[member], global, seed_of(options, number, member), round));
+    TRY_ASSIGN(const auto bytes, delta::to_bytes(made));
     round.bytes += bytes.size();
-    GRAFT_TRY_ASSIGN(const delta::Delta sent, delta::from_bytes(bytes, "the client's"));
-    GRAFT_TRY(averager.add(sent));
+    TRY_ASSIGN(const delta::Delta sent, delta::from_bytes(bytes, "the client's"));
+    TRY(averager.add(sent));
     ++round.reported;
   }
-  GRAFT_TRY_ASSIGN(const delta::Delta average, averager.finish());
-  GRAFT_TRY_ASSIGN(const delta::Delta step, all.server.step(average, delta::statistics_of(global)));
-  GRAFT_TRY_ASSIGN(Model next, delta::apply(global, step));
+  TRY_ASSIGN(const delta::Delta average, averager.finish());
+  TRY_ASSIGN(const delta::Delta step, all.server.step(average, delta::statistics_of(global)));
+  TRY_ASSIGN(Model next, delta::apply(global, step));
   // What did not change is borrowed from the model before, which goes: those weights are the file's.
   for (std::uint32_t i = 0; i < next.graph.values().size(); ++i) {
     if (step.find(next.graph.values()[i].name) == nullptr) continue;
-    GRAFT_TRY(global.copy_weight({i}, *next.weight({i})));
+    TRY(global.copy_weight({i}, *next.weight({i})));
   }
   return round;
 }
@@ -148,8 +148,8 @@ Status tell_round(Simulation& all, std::uint64_t number, const Round& round, con
     all.losses.push_back({static_cast<double>(number), round.metrics.loss()});
   }
   if (all.held_out != nullptr) {
-    GRAFT_TRY(reset_to_model(all.trainer, global));
-    GRAFT_TRY_ASSIGN(const train::Metrics metrics, all.trainer.evaluate(*all.held_out));
+    TRY(reset_to_model(all.trainer, global));
+    TRY_ASSIGN(const train::Metrics metrics, all.trainer.evaluate(*all.held_out));
     std::printf("; held-out loss %.4f", metrics.loss());
     row["held_out_loss"] = metrics.loss();
     all.held_out_losses.push_back({static_cast<double>(number), metrics.loss()});
@@ -174,12 +174,12 @@ Status check_options(const SimulateArguments& options) {
 }
 
 Result<std::vector<Client>> share_out(const SimulateArguments& options, data::Source& source) {
-  GRAFT_TRY_ASSIGN(const data::Split split, data::parse_split(options.split));
+  TRY_ASSIGN(const data::Split split, data::parse_split(options.split));
   std::vector<std::int64_t> labels(source.size().value_or(0));
   if (split.kind != data::Split::Kind::iid) {
-    GRAFT_TRY_ASSIGN(labels, data::labels_of(source));
+    TRY_ASSIGN(labels, data::labels_of(source));
   }
-  GRAFT_TRY_ASSIGN(auto rows, data::split_rows(labels, options.clients, split, options.train.train.seed));
+  TRY_ASSIGN(auto rows, data::split_rows(labels, options.clients, split, options.train.train.seed));
   std::vector<Client> clients(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) clients[i].rows = std::move(rows[i]);
   return clients;
@@ -199,8 +199,7 @@ Status tell_privacy(const SimulateArguments& options, std::size_t members) {
   if (options.noise == 0) return ok_status();
   const double chosen =
       options.per_round == 0 ? 1.0 : static_cast<double>(options.per_round) / static_cast<double>(members);
-  GRAFT_TRY_ASSIGN(const auto cost,
-                   delta::privacy_of(options.noise, std::min(1.0, chosen), options.rounds, options.delta));
+  TRY_ASSIGN(const auto cost, delta::privacy_of(options.noise, std::min(1.0, chosen), options.rounds, options.delta));
   std::printf(
       "Privacy of each client: (epsilon, delta) = (%.4g, %g), if each round chose clients at random one by one.\n",
       cost.epsilon, options.delta);
@@ -208,50 +207,50 @@ Status tell_privacy(const SimulateArguments& options, std::size_t members) {
 }
 
 Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& options) {
-  GRAFT_TRY_ASSIGN(DataSets sets, open_sets(options.train, model));
+  TRY_ASSIGN(DataSets sets, open_sets(options.train, model));
   if (!sets.training->size()) return invalid("Clients share a data set of known size.");
-  GRAFT_TRY_ASSIGN(const delta::ServerOptions server, server_options_of(options.server));
-  GRAFT_TRY_ASSIGN(const delta::Coding coding, delta::parse_coding(options.coding));
-  GRAFT_TRY_ASSIGN(std::vector<Client> clients, share_out(options, *sets.training));
+  TRY_ASSIGN(const delta::ServerOptions server, server_options_of(options.server));
+  TRY_ASSIGN(const delta::Coding coding, delta::parse_coding(options.coding));
+  TRY_ASSIGN(std::vector<Client> clients, share_out(options, *sets.training));
 
-  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train.train, 0));
+  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train.train, 0));
   bind_length(*sets.training, model, train_options.bindings);
   train::TrainerOptions trainer_options;
   trainer_options.request.evaluation = sets.held_out != nullptr;
   if (sets.held_out) trainer_options.request.evaluation_samples = sets.held_out->size();
   opened.give_to(trainer_options.program);
   train::scale_for_rounding(opened.device().target(), train_options);
-  GRAFT_TRY_ASSIGN(const auto trainer,
-                   create_trainer(opened.device(), model, train_options, sets.training->fields(), trainer_options));
+  TRY_ASSIGN(const auto trainer,
+             create_trainer(opened.device(), model, train_options, sets.training->fields(), trainer_options));
   Simulation all{
       options, *trainer, *sets.training, sets.held_out.get(), coding, delta::Server(server), std::move(clients), {}};
   for (std::uint64_t i = 0; i < all.clients.size(); ++i) {
     if (!all.clients[i].rows.empty()) all.members.push_back(i);
   }
   tell_clients(all.clients, all.members.size());
-  GRAFT_TRY(tell_privacy(options, all.members.size()));
-  if (!options.train.metrics.empty()) GRAFT_TRY(all.metrics.open(options.train.metrics, 0));
-  GRAFT_TRY_ASSIGN(Model global, borrow_model(model));
-  GRAFT_TRY(tell_round(all, 0, {}, global));
+  TRY(tell_privacy(options, all.members.size()));
+  if (!options.train.metrics.empty()) TRY(all.metrics.open(options.train.metrics, 0));
+  TRY_ASSIGN(Model global, borrow_model(model));
+  TRY(tell_round(all, 0, {}, global));
   std::uint64_t bytes = 0;
   for (std::uint64_t number = 1; number <= options.rounds; ++number) {
-    GRAFT_TRY_ASSIGN(const Round round, run_round(all, number, global));
+    TRY_ASSIGN(const Round round, run_round(all, number, global));
     bytes += round.bytes;
-    GRAFT_TRY(tell_round(all, number, round, global));
+    TRY(tell_round(all, number, round, global));
   }
   std::printf("The clients sent %s in all.\n", bytes_text(bytes).c_str());
   if (!options.train.svg.empty()) {
     const std::string caption = cat(options.train.data, ", ", options.clients, " clients, split ", options.split,
                                     ", drop ", options.drop, ", ", options.server.kind, ", ", options.coding);
-    GRAFT_TRY(write_text(options.train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
+    TRY(write_text(options.train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
   }
   if (!options.train.output.empty()) {
     const bool adapters = options.train.train.has_adapters();
     if (adapters) {
-      GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(global));
-      GRAFT_TRY(save_output(options.train.output, adapter));
+      TRY_ASSIGN(const Model adapter, adapter_of(global));
+      TRY(save_output(options.train.output, adapter));
     } else {
-      GRAFT_TRY(save_output(options.train.output, global));
+      TRY(save_output(options.train.output, global));
     }
     std::printf("Wrote %s.\n", options.train.output.c_str());
   }
@@ -259,20 +258,20 @@ Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& optio
 }
 
 Status run_simulate(const SimulateArguments& options) {
-  GRAFT_TRY(check_options(options));
+  TRY(check_options(options));
   const TrainArguments& train = options.train;
   Outputs outputs;
   outputs.replaces("the model", train.path, train.in_place);
   for (const std::string& file : adapter_files(train.train.adapter)) outputs.reads("the adapter", file);
   outputs.reads_data(train.data);
   outputs.reads_data(train.held_out);
-  GRAFT_TRY(outputs.file("-o", train.output));
-  GRAFT_TRY(outputs.file("--svg", train.svg));
-  GRAFT_TRY(outputs.stream("--metrics", train.metrics));
-  GRAFT_TRY_ASSIGN(AdaptedModel model,
-                   open_adapted(train.path, train.train.adapter, WeightCheck::at_once, train.train.fresh()));
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(train.device));
-  GRAFT_TRY(simulate(*device, model.get(), options));
+  TRY(outputs.file("-o", train.output));
+  TRY(outputs.file("--svg", train.svg));
+  TRY(outputs.stream("--metrics", train.metrics));
+  TRY_ASSIGN(AdaptedModel model,
+             open_adapted(train.path, train.train.adapter, WeightCheck::at_once, train.train.fresh()));
+  TRY_ASSIGN(auto device, OpenDevice::open(train.device));
+  TRY(simulate(*device, model.get(), options));
   return device->close();
 }
 

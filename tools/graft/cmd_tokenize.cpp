@@ -8,8 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "graft/language.h"
+#include "tools/common/numbers.h"
+#include "tools/common/status.h"
 #include "tools/graft/command.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/public_api.h"
 
 namespace graft::cli {
@@ -41,11 +42,11 @@ class OpenTokenizer {
     graft_context* context = nullptr;
     const graft_status made = graft_context_create(&options, &context);
     context_.reset(context);
-    GRAFT_TRY(checked(made));
+    TRY(checked(made));
     graft_model* model = nullptr;
     const graft_status loaded = graft_model_load(context, path.c_str(), &model);
     const Owned<graft_model> owned(model);
-    GRAFT_TRY(checked(loaded));
+    TRY(checked(loaded));
     graft_tokenizer* tokenizer = nullptr;
     const graft_status opened = graft_tokenizer_create(model, &tokenizer);
     tokenizer_.reset(tokenizer);
@@ -59,7 +60,7 @@ class OpenTokenizer {
     options.parse_special = given.parse_special ? 1 : 0;
     const std::int32_t* ids = nullptr;
     std::size_t count = 0;
-    GRAFT_TRY(checked(graft_tokenizer_encode(tokenizer_.get(), text.data(), text.size(), &options, &ids, &count)));
+    TRY(checked(graft_tokenizer_encode(tokenizer_.get(), text.data(), text.size(), &options, &ids, &count)));
     return std::vector<std::int32_t>(ids, ids + count);
   }
 
@@ -70,7 +71,7 @@ class OpenTokenizer {
     options.continued = continued ? 1 : 0;
     const char* text = nullptr;
     std::size_t bytes = 0;
-    GRAFT_TRY(checked(graft_tokenizer_decode(tokenizer_.get(), ids.data(), ids.size(), &options, &text, &bytes)));
+    TRY(checked(graft_tokenizer_decode(tokenizer_.get(), ids.data(), ids.size(), &options, &text, &bytes)));
     return std::string(text, bytes);
   }
 
@@ -116,8 +117,8 @@ std::string json_text(const Json& value, int indent) {
 }
 
 Status print_decoded(OpenTokenizer& tokenizer, const TokenizeArguments& options, const std::string& given) {
-  GRAFT_TRY_ASSIGN(const auto ids, parse_ids(given));
-  GRAFT_TRY_ASSIGN(const std::string text, tokenizer.decode(ids, options.spell_special, false));
+  TRY_ASSIGN(const auto ids, parse_ids(given));
+  TRY_ASSIGN(const std::string text, tokenizer.decode(ids, options.spell_special, false));
   if (options.json) {
     std::printf("%s\n", json_text({{"text", text}, {"count", ids.size()}}, 2).c_str());
   } else {
@@ -128,7 +129,7 @@ Status print_decoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
 }
 
 Status print_encoded(OpenTokenizer& tokenizer, const TokenizeArguments& options, const std::string& given) {
-  GRAFT_TRY_ASSIGN(const auto ids, tokenizer.encode(given, options));
+  TRY_ASSIGN(const auto ids, tokenizer.encode(given, options));
   if (options.count && !options.json) {
     std::printf("%zu\n", ids.size());
     return {};
@@ -142,7 +143,7 @@ Status print_encoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
   std::vector<std::string> pieces;
   if (!options.count && !options.ids) {
     for (const std::int32_t id : ids) {
-      GRAFT_TRY_ASSIGN(std::string piece, tokenizer.decode({id}, true, true));
+      TRY_ASSIGN(std::string piece, tokenizer.decode({id}, true, true));
       pieces.push_back(std::move(piece));
     }
   }
@@ -159,8 +160,8 @@ Status print_encoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
 
 Status run_tokenize(const TokenizeArguments& options) {
   OpenTokenizer tokenizer;
-  GRAFT_TRY(tokenizer.open(options.path));
-  GRAFT_TRY_ASSIGN(const std::string given, input_text(options));
+  TRY(tokenizer.open(options.path));
+  TRY_ASSIGN(const std::string given, input_text(options));
   return options.decode ? print_decoded(tokenizer, options, given) : print_encoded(tokenizer, options, given);
 }
 

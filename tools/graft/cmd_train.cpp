@@ -5,14 +5,14 @@
 #include <memory>
 
 #include "runtime/data/npy.h"
+#include "tools/bench/budget.h"
+#include "tools/bench/device.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
-#include "tools/graft/device.h"
 #include "tools/graft/monitor_flags.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/train_flags.h"
 #include "tools/graft/train_run.h"
@@ -44,12 +44,12 @@ Status claim_outputs(const TrainArguments& options) {
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
   outputs.reads("the checkpoint store", options.checkpoint.options.folder);
-  GRAFT_TRY(outputs.file("-o", options.output));
-  GRAFT_TRY(outputs.file("--svg", options.svg));
-  GRAFT_TRY(outputs.file("--profile", options.profile));
-  GRAFT_TRY(outputs.stream("--metrics", options.metrics));
-  GRAFT_TRY(outputs.file("--ema-output", options.evaluation.ema_output));
-  GRAFT_TRY(outputs.file("--gate-report", options.evaluation.gate_report));
+  TRY(outputs.file("-o", options.output));
+  TRY(outputs.file("--svg", options.svg));
+  TRY(outputs.file("--profile", options.profile));
+  TRY(outputs.stream("--metrics", options.metrics));
+  TRY(outputs.file("--ema-output", options.evaluation.ema_output));
+  TRY(outputs.file("--gate-report", options.evaluation.gate_report));
   std::vector<std::string> names;
   for (const std::string& name : split_list(options.fetch)) names.push_back(npy_file_name(name));
   return outputs.folder("--fetch-out", options.fetch_folder, names);
@@ -61,9 +61,9 @@ Result<train::FitEnd> train_together(TrainRun& run, PreparedRun& ready, Workers&
                                      train::SlotExchange* exchange) {
   const auto go_on = [&](const Status& why) { return workers.go_on(ready, *exchange, why); };
   for (;;) {
-    GRAFT_TRY_ASSIGN(const train::FitEnd end, run.take_steps(g_stop, exchange, go_on));
+    TRY_ASSIGN(const train::FitEnd end, run.take_steps(g_stop, exchange, go_on));
     if (end != train::FitEnd::done) return end;
-    GRAFT_TRY_ASSIGN(const bool concluded, workers.conclude(ready, exchange, [&] { return run.finish(end); }));
+    TRY_ASSIGN(const bool concluded, workers.conclude(ready, exchange, [&] { return run.finish(end); }));
     if (concluded) return end;
   }
 }
@@ -72,7 +72,7 @@ Status train_on(OpenDevice& opened, const Model& base, Model& model, const Train
   const auto exchange = workers.exchange(opened.device());
   Profile profile(options.profile_steps);
   Profile* const watched = options.profile.empty() || !workers.leads() ? nullptr : &profile;
-  GRAFT_TRY_ASSIGN(const auto ready, prepare_run(opened, base, model, options, exchange.get(), FirstWorker{watched}));
+  TRY_ASSIGN(const auto ready, prepare_run(opened, base, model, options, exchange.get(), FirstWorker{watched}));
   train::Trainer& trainer = *ready->trainer;
   if (workers.leads()) {
     std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer.plan().tensors.size(),
@@ -81,21 +81,21 @@ Status train_on(OpenDevice& opened, const Model& base, Model& model, const Train
     for (const std::string& reason : trainer.plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
   }
   TrainRun run(options, opened, model, *ready, watched);
-  if (workers.leads()) GRAFT_TRY(run.open_store(workers.has_met()));
+  if (workers.leads()) TRY(run.open_store(workers.has_met()));
   workers.when_it_leads([&](bool leads) -> Status {
     if (!leads) return run.step_down(), ok_status();
-    GRAFT_TRY(claim_outputs(options));
+    TRY(claim_outputs(options));
     return run.take_over();
   });
   const bool began_it = workers.leads();
-  GRAFT_TRY(workers.begin(*ready, exchange.get(), base, model));
-  if (began_it) GRAFT_TRY(run.begin());
+  TRY(workers.begin(*ready, exchange.get(), base, model));
+  if (began_it) TRY(run.begin());
   const auto end = train_together(run, *ready, workers, exchange.get());
   if (workers.starts_anew()) return end.status();
   const Status others = workers.end(end.status());
   if (end.status().code() == Code::cancelled && !workers.leads()) return ok_status();  // worker 0 has ended the run
-  GRAFT_TRY(end.status());
-  GRAFT_TRY(others);
+  TRY(end.status());
+  TRY(others);
   return *end == train::FitEnd::stopped && workers.leads() ? run.finish(*end) : ok_status();
 }
 
@@ -106,25 +106,25 @@ void stop_at(int signal) {
 
 Status run_train(const TrainArguments& given) {
   TrainArguments options = given;
-  GRAFT_TRY(detail::to_status(checkpoint_options(options.checkpoint)));
+  TRY(checkpoint_options(options.checkpoint));
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
-  GRAFT_TRY_ASSIGN(const auto workers, Workers::create(options));
-  if (workers->leads()) GRAFT_TRY(claim_outputs(options));
-  GRAFT_TRY_ASSIGN(AdaptedModel model,
-                   open_adapted(options.path, options.train.adapter, WeightCheck::at_once, options.train.fresh()));
+  TRY_ASSIGN(const auto workers, Workers::create(options));
+  if (workers->leads()) TRY(claim_outputs(options));
+  TRY_ASSIGN(AdaptedModel model,
+             open_adapted(options.path, options.train.adapter, WeightCheck::at_once, options.train.fresh()));
   for (const int signal : kStopSignals) stop_at(signal);
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
+  TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
   Status trained = train_on(*device, model.reference(), model.get(), options, *workers);
   while (!trained.ok() && workers->starts_anew()) {
     std::fprintf(stderr, "%s\n", trained.message().c_str());
-    GRAFT_TRY(workers->meet_anew());
+    TRY(workers->meet_anew());
     options.checkpoint.options.resume = true;
     options.checkpoint.options.from.clear();
     options.checkpoint.warm_start.clear();
     trained = train_on(*device, model.reference(), model.get(), options, *workers);
   }
-  GRAFT_TRY(std::move(trained));
+  TRY(std::move(trained));
   return device->close();
 }
 

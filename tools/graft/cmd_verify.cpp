@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/session/verify.h"
-#include "tools/graft/device.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
-#include "tools/graft/progress.h"
+#include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
+#include "tools/common/progress.h"
 
 namespace graft::cli {
 namespace {
@@ -36,7 +36,7 @@ void print(const std::vector<NodeVerdict>& verdicts, double tolerance) {
 
 // The file alone, for which no device is needed: all that is damaged, by name and place.
 Status verify_file(const VerifyArguments& options) {
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path));
+  TRY_ASSIGN(const Model model, open_model(options.path));
   const std::vector<WeightDamage> damage = model.find_damage();
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const WeightDamage& d : damage) {
@@ -63,19 +63,19 @@ Status verify_file(const VerifyArguments& options) {
 
 Status run_verify(const VerifyArguments& options) {
   if (options.deep) return verify_file(options);
-  GRAFT_TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
-  GRAFT_TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
-  GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  GRAFT_TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
+  TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
+  TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
+  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
   std::vector<NodeVerdict> verdicts;
   std::unique_ptr<Progress> progress;
-  GRAFT_TRY(verify_ops(device->device(), model, bindings, options.seed,
-                       [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
-                         if (!progress) progress = std::make_unique<Progress>("op", total, options.json);
-                         progress->update(done, verdict.node);
-                         verdicts.push_back(verdict);
-                         return ok_status();
-                       }));
+  TRY(verify_ops(device->device(), model, bindings, options.seed,
+                 [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
+                   if (!progress) progress = std::make_unique<Progress>("op", total, options.json);
+                   progress->update(done, verdict.node);
+                   verdicts.push_back(verdict);
+                   return ok_status();
+                 }));
   progress.reset();
   const auto failed = std::count_if(verdicts.begin(), verdicts.end(),
                                     [&](const NodeVerdict& v) { return !v.passed(options.tolerance); });
@@ -98,7 +98,7 @@ Status run_verify(const VerifyArguments& options) {
                 verdicts.size() - static_cast<std::size_t>(failed), verdicts.size(),
                 device->device().caps().device_name.c_str(), options.tolerance);
   }
-  GRAFT_TRY(device->close());
+  TRY(device->close());
   if (failed == 0) return ok_status();
   return error(Code::device_error, failed, " of ", verdicts.size(), " nodes differ from the reference on this device.");
 }

@@ -1,19 +1,9 @@
-// What the subcommands share: how they are registered and how they end.
+// The subcommands.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <string>
-
-#include "platform/base/status.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
-
-/// A subcommand's action, set while arguments are declared and run after all of them were read.
-using Action = std::function<Status()>;
-
-/// Declares the subcommand and gives back what to run. The options struct lives in the action.
-using Register = Action (*)(CLI::App& app);
 
 struct Command {
   const char* name;
@@ -42,6 +32,5 @@ Action add_embed(CLI::App& app);
 Action add_export(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_verify(CLI::App& app);
-Action add_bench(CLI::App& app);
 
 }  // namespace graft::cli

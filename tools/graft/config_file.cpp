@@ -99,7 +99,7 @@ Result<std::vector<std::string>> with_config(const CLI::App& command, const std:
     if (arguments[i].starts_with(std::string(kFlag) + "=")) path = arguments[i].substr(kFlag.size() + 1);
   }
   if (path.empty() || command.get_option_no_throw(std::string(kFlag)) == nullptr) return arguments;
-  GRAFT_TRY_ASSIGN(const nlohmann::ordered_json config, read_config(path));
+  TRY_ASSIGN(const nlohmann::ordered_json config, read_config(path));
   std::vector<std::string> out, positional;
   for (const auto& [key, value] : config.items()) {
     const CLI::Option* const option = find_option(command, key);

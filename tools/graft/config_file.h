@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

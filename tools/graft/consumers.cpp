@@ -1,12 +1,11 @@
 #include "tools/graft/consumers.h"
+#include "tools/common/status.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
-
-#include "platform/base/text.h"
 
 namespace graft::cli {
 namespace {

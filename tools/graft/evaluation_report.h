@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/session/gate.h"
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "runtime/passes/precision.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/progress.h"
+#include "tools/common/numbers.h"
+#include "tools/common/progress.h"
 
 namespace graft::cli {
 namespace {
@@ -102,14 +102,14 @@ namespace {
 template <typename Kind>
 Result<std::unique_ptr<Kind>> open_kind(const GenerateFlags& options, const Model& model, OpenDevice& device) {
   GeneratorOptions wanted = options.generator;
-  GRAFT_TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
+  TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
   if (options.cache == "q8_0") {
     wanted.cache = DType::q8_0;
   } else {
-    GRAFT_TRY_ASSIGN(wanted.cache, passes::parse_precision(options.cache));
+    TRY_ASSIGN(wanted.cache, passes::parse_precision(options.cache));
   }
   if (!options.budget.empty()) {
-    GRAFT_TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
+    TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
   }
   device.give_to(wanted.program);
   std::unique_ptr<Progress> kernels;
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Kind>> open_kind(const GenerateFlags& options, const Mode
   auto made = Kind::create(device.device(), model, wanted);
   device.control().set_progress({});
   kernels.reset();
-  GRAFT_TRY_ASSIGN(auto generator, std::move(made));
+  TRY_ASSIGN(auto generator, std::move(made));
   if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
   return generator;
 }
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Kind>> open_kind(const GenerateFlags& options, const Mode
 
 Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model,
                                                   OpenDevice& device) {
-  GRAFT_TRY_ASSIGN(auto generator, open_kind<Generator>(options, model, device));
+  TRY_ASSIGN(auto generator, open_kind<Generator>(options, model, device));
   if (options.generator.prompt_lookup != 0 && !generator->verifies_drafts()) {
     std::fprintf(stderr,
                  "On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
@@ -147,14 +147,14 @@ Result<std::unique_ptr<BatchGenerator>> open_batch_generator(const GenerateFlags
 
 Result<GenerateOptions> generate_options(const GenerateFlags& options) {
   GenerateOptions out = options.generate;
-  GRAFT_TRY_ASSIGN(out.sampling.bias, parse_biases(options.logit_bias));
+  TRY_ASSIGN(out.sampling.bias, parse_biases(options.logit_bias));
   out.log_probabilities = options.logprobs.has_value();
   out.most_probable = options.logprobs.value_or(0);
   if (!options.grammar.empty()) {
-    GRAFT_TRY_ASSIGN(out.grammar, text_of_file(options.grammar));
+    TRY_ASSIGN(out.grammar, text_of_file(options.grammar));
     if (out.grammar.empty()) return invalid("The grammar \"", options.grammar, "\" is empty.");
   }
-  GRAFT_TRY_ASSIGN(out.json_schema, json_or_file(options.json_schema));
+  TRY_ASSIGN(out.json_schema, json_or_file(options.json_schema));
   return out;
 }
 
@@ -165,8 +165,8 @@ FirstUse::FirstUse(RunControl& control)
 
 Result<text::ChatRequest> request_of(const GenerateFlags& options, std::string messages) {
   text::ChatRequest request = {.messages = std::move(messages)};
-  GRAFT_TRY_ASSIGN(request.tools, json_or_file(options.tools));
-  GRAFT_TRY_ASSIGN(request.variables, json_or_file(options.variables));
+  TRY_ASSIGN(request.tools, json_or_file(options.tools));
+  TRY_ASSIGN(request.variables, json_or_file(options.variables));
   return request;
 }
 

@@ -8,10 +8,10 @@
 
 #include "runtime/session/batch_generator.h"
 #include "runtime/session/text_model.h"
+#include "tools/bench/device.h"
+#include "tools/common/options.h"
+#include "tools/common/progress.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/device.h"
-#include "tools/graft/options.h"
-#include "tools/graft/progress.h"
 
 namespace graft::cli {
 

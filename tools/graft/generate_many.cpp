@@ -65,14 +65,14 @@ Result<nlohmann::ordered_json> summary(const Outcomes& done, const std::vector<P
   all["tokens_per_second"] = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   all["context"] = generator.context();
   all["device_bytes"] = generator.memory().total();
-  GRAFT_TRY_ASSIGN(all["bits_of_one"], generator.rows_agree());
+  TRY_ASSIGN(all["bits_of_one"], generator.rows_agree());
   return all;
 }
 
 }  // namespace
 
 Result<std::vector<Prompt>> read_prompts(const std::string& path) {
-  GRAFT_TRY_ASSIGN(const std::string all, text_of_file(path));
+  TRY_ASSIGN(const std::string all, text_of_file(path));
   const bool json = path.ends_with(".jsonl");
   std::vector<Prompt> out;
   std::size_t number = 0;
@@ -87,7 +87,7 @@ Result<std::vector<Prompt>> read_prompts(const std::string& path) {
       out.push_back({std::move(line), {}});
       continue;
     }
-    GRAFT_TRY_ASSIGN(Prompt prompt, prompt_of_line(line, number, path));
+    TRY_ASSIGN(Prompt prompt, prompt_of_line(line, number, path));
     out.push_back(std::move(prompt));
   }
   if (out.empty()) return invalid("The file of prompts \"", path, "\" holds none.");
@@ -99,15 +99,15 @@ Status generate_many(const GenerateFlags& options, BatchGenerator& generator, co
   const auto start = std::chrono::steady_clock::now();
   std::map<BatchGenerator::Id, std::size_t> numbers;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    GRAFT_TRY_ASSIGN(const auto id, generator.submit(prompts[i].ids, wanted).with_context(cat("In prompt ", i + 1)));
+    TRY_ASSIGN(const auto id, generator.submit(prompts[i].ids, wanted).with_context(cat("In prompt ", i + 1)));
     numbers[id] = i;
   }
   Outcomes done;
   std::size_t next = 0;
   for (std::size_t left = prompts.size(); left != 0;) {
-    GRAFT_TRY_ASSIGN(left, generator.step());
+    TRY_ASSIGN(left, generator.step());
     while (auto finished = generator.take()) done.emplace(numbers.at(finished->id), std::move(finished->result));
-    if (!options.json) GRAFT_TRY(print_ready(done, next, prompts, echo));
+    if (!options.json) TRY(print_ready(done, next, prompts, echo));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::size_t tokens = 0;
@@ -120,7 +120,7 @@ Status generate_many(const GenerateFlags& options, BatchGenerator& generator, co
     }
   }
   if (options.json) {
-    GRAFT_TRY_ASSIGN(const auto all, summary(done, prompts, options, generator, seconds));
+    TRY_ASSIGN(const auto all, summary(done, prompts, options, generator, seconds));
     std::printf("%s\n", all.dump(2).c_str());
   } else {
     std::fprintf(stderr, "%zu texts, %zu tokens in %.2f s\n", done.size(), tokens, seconds);

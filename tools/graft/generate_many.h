@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/status.h"
 #include "tools/graft/generate_flags.h"
 
 namespace graft::cli {

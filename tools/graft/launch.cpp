@@ -52,14 +52,14 @@ Answer by_numbers(const Reader& env, const Names& names) {
   }
   Launch launch;
   launch.by = cat(names.who, names.rank, ", ", names.size);
-  GRAFT_TRY_ASSIGN(launch.size, env.number(names.size, kMostWorkers));
-  GRAFT_TRY_ASSIGN(launch.rank, env.number(names.rank, kMostWorkers));
+  TRY_ASSIGN(launch.size, env.number(names.size, kMostWorkers));
+  TRY_ASSIGN(launch.rank, env.number(names.rank, kMostWorkers));
   if (launch.rank >= launch.size) {
     return invalid(names.rank, " is ", launch.rank, ", which is not below ", names.size, ", ", launch.size, ".");
   }
   launch.local_rank = launch.rank;
   if (env.has(names.local)) {
-    GRAFT_TRY_ASSIGN(launch.local_rank, env.number(names.local, kMostWorkers));
+    TRY_ASSIGN(launch.local_rank, env.number(names.local, kMostWorkers));
   }
   return std::optional(launch);
 }
@@ -76,14 +76,14 @@ void here_if_all_are(const Reader& env, const char* local_size, std::optional<La
 }
 
 Answer open_mpi_says(const Reader& env) {
-  GRAFT_TRY_ASSIGN(auto launch, by_numbers(env, {"Open MPI's ", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                                                 "OMPI_COMM_WORLD_LOCAL_RANK"}));
+  TRY_ASSIGN(auto launch, by_numbers(env, {"Open MPI's ", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                           "OMPI_COMM_WORLD_LOCAL_RANK"}));
   here_if_all_are(env, "OMPI_COMM_WORLD_LOCAL_SIZE", launch);
   return launch;
 }
 
 Answer pmi_says(const Reader& env) {
-  GRAFT_TRY_ASSIGN(auto launch, by_numbers(env, {"PMI's ", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}));
+  TRY_ASSIGN(auto launch, by_numbers(env, {"PMI's ", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}));
   here_if_all_are(env, "MPI_LOCALNRANKS", launch);
   return launch;
 }
@@ -99,7 +99,7 @@ std::string first_of_nodes(const std::string& list) {
 Answer slurm_says(const Reader& env) {
   // A batch script has the number of tasks, too, but is none of them.
   if (!env.has("SLURM_STEP_NODELIST") && !env.has("SLURM_STEPID")) return std::optional<Launch>();
-  GRAFT_TRY_ASSIGN(auto launch, by_numbers(env, {"Slurm's ", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}));
+  TRY_ASSIGN(auto launch, by_numbers(env, {"Slurm's ", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}));
   if (launch) launch->address = first_of_nodes(env.text("SLURM_STEP_NODELIST"));
   return launch;
 }
@@ -151,7 +151,7 @@ Answer tensorflow_says(const Reader& env) {
   }
   if (!found) return wrong;
   launch.size = rank;
-  GRAFT_TRY(split_address(first, launch));
+  TRY(split_address(first, launch));
   return std::optional(launch);
 }
 
@@ -183,7 +183,7 @@ Status find_first(const Reader& env, Launch& launch) {
     const std::string address = cat(prefix, "ADDR"), port = cat(prefix, "PORT");
     if (env.has(address.c_str())) launch.address = env.text(address.c_str());
     if (!env.has(port.c_str())) continue;
-    GRAFT_TRY_ASSIGN(const std::uint32_t number, env.number(port.c_str(), UINT16_MAX));
+    TRY_ASSIGN(const std::uint32_t number, env.number(port.c_str(), UINT16_MAX));
     launch.port = static_cast<std::uint16_t>(number);
   }
   // torchrun's own agent listens at the port that it tells.
@@ -202,7 +202,7 @@ Result<std::optional<Launch>> launched_as(const Environment& environment) {
   std::optional<Launch> first;
   for (const auto ask :
        {graft_says, torchrun_says, open_mpi_says, pmi_says, slurm_says, tensorflow_says, sagemaker_says}) {
-    GRAFT_TRY_ASSIGN(auto launch, ask(env));
+    TRY_ASSIGN(auto launch, ask(env));
     if (!launch) continue;
     if (!first) {
       first = std::move(launch);
@@ -212,7 +212,7 @@ Result<std::optional<Launch>> launched_as(const Environment& environment) {
     }
   }
   if (!first || first->size == 1) return std::optional<Launch>();
-  GRAFT_TRY(find_first(env, *first));
+  TRY(find_first(env, *first));
   return first;
 }
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "platform/base/status.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 

@@ -1,10 +1,9 @@
 #include "tools/graft/layer_table.h"
+#include "tools/common/status.h"
 
 #include <algorithm>
 #include <map>
 #include <string_view>
-
-#include "platform/base/status.h"
 
 namespace graft::cli {
 namespace {

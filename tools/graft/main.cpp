@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/bench/bench.h"
+#include "tools/common/status.h"
 #include "tools/graft/command.h"
 #include "tools/graft/config_file.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "platform/base/status.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 

@@ -7,10 +7,10 @@
 
 #include "runtime/lora/adapter.h"
 #include "runtime/session/text_data.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/numbers.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 
 namespace graft::cli {
@@ -24,10 +24,10 @@ Result<train::Watch::EarlyStop> parse_early_stop(const std::string& text) {
   train::Watch::EarlyStop stop;
   stop.patience = 0;
   if (parts.empty()) return invalid("--early-stop takes METRIC,patience=N.");
-  GRAFT_TRY_ASSIGN(stop.metric, train::parse_metric(parts[0]));
+  TRY_ASSIGN(stop.metric, train::parse_metric(parts[0]));
   bool has_patience = false;
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(parts[i], "--early-stop METRIC,"));
+    TRY_ASSIGN(const auto pair, parse_assignment(parts[i], "--early-stop METRIC,"));
     const char* const end = pair.second.data() + pair.second.size();
     std::from_chars_result read{};
     if (pair.first == "patience") {
@@ -66,13 +66,13 @@ Result<AdaptedModel> open_old(const TrainArguments& options) {
 Result<Evaluation> evaluate_for_gate(gpu::Device& device, const Model& model, data::Source& held_out,
                                      const EvaluationOptions& options) {
   if (!has_packed_sequences(held_out)) return evaluate_model(device, model, held_out, options);
-  GRAFT_TRY_ASSIGN(const Model masked, with_packed_sequences(model));
+  TRY_ASSIGN(const Model masked, with_packed_sequences(model));
   return evaluate_model(device, masked, held_out, options);
 }
 
 Status save_result(const std::string& path, const TrainArguments& options, const Model& model) {
   if (!uses_adapters(options)) return save_output(path, model);
-  GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model));
+  TRY_ASSIGN(const Model adapter, adapter_of(model));
   return save_output(path, adapter);
 }
 
@@ -113,7 +113,7 @@ void refuse_idle_evaluation_flags(const CLI::App& app, const TrainArguments& opt
 Result<Monitors> Monitors::create(const TrainArguments& options) {
   Monitors out;
   const EvaluationFlags& flags = options.evaluation;
-  GRAFT_TRY_ASSIGN(out.metrics, train::parse_metrics(flags.metric));
+  TRY_ASSIGN(out.metrics, train::parse_metrics(flags.metric));
   out.shown = out.metrics.size();
   out.watch.patience = flags.patience;
   out.watch.factor = options.train.gamma;
@@ -123,15 +123,15 @@ Result<Monitors> Monitors::create(const TrainArguments& options) {
     }
     if (!(out.watch.factor < 1))
       return invalid("--gamma ", out.watch.factor, " must be below 1 for the plateau schedule.");
-    GRAFT_TRY_ASSIGN(out.watch.plateau, train::parse_metric(flags.plateau_metric));
+    TRY_ASSIGN(out.watch.plateau, train::parse_metric(flags.plateau_metric));
     place_of(out.metrics, *out.watch.plateau);
   }
   if (!flags.early_stop.empty()) {
-    GRAFT_TRY_ASSIGN(out.watch.early_stop, parse_early_stop(flags.early_stop));
+    TRY_ASSIGN(out.watch.early_stop, parse_early_stop(flags.early_stop));
     place_of(out.metrics, out.watch.early_stop->metric);
   }
   if (!flags.keep_best.empty()) {
-    GRAFT_TRY_ASSIGN(out.watch.best, train::parse_metric(flags.keep_best));
+    TRY_ASSIGN(out.watch.best, train::parse_metric(flags.keep_best));
     place_of(out.metrics, *out.watch.best);
   }
   if (!flags.gates.empty() && out.watch.best)
@@ -158,25 +158,25 @@ Status pass_gate(gpu::Device& device, const TrainArguments& options, const train
   GateOptions gate;
   gate.margin = flags.gate_margin;
   for (const std::string& text : flags.gates) {
-    GRAFT_TRY_ASSIGN(GateCondition condition, parse_gate_condition(text));
+    TRY_ASSIGN(GateCondition condition, parse_gate_condition(text));
     evaluation.metrics.push_back(condition.metric);
     gate.conditions.push_back(std::move(condition));
   }
-  GRAFT_TRY_ASSIGN(const Evaluation now, evaluate_for_gate(device, model, held_out, evaluation));
+  TRY_ASSIGN(const Evaluation now, evaluate_for_gate(device, model, held_out, evaluation));
   std::optional<Evaluation> before;
   if (!flags.against.empty()) {
-    GRAFT_TRY_ASSIGN(AdaptedModel old, open_old(options));
+    TRY_ASSIGN(AdaptedModel old, open_old(options));
     auto made = evaluate_for_gate(device, old.get(), held_out, evaluation);
     if (!made.ok()) return std::move(made).status().with_context(cat("Of the old model \"", flags.against, "\""));
     before.emplace(std::move(made).value());
   }
-  GRAFT_TRY_ASSIGN(const GateReport report, judge(now, before ? &*before : nullptr, gate));
+  TRY_ASSIGN(const GateReport report, judge(now, before ? &*before : nullptr, gate));
   const std::string path = report.passed ? options.output : rejected_path(options.output);
-  GRAFT_TRY(save_result(path, options, model));
+  TRY(save_result(path, options, model));
   const std::string report_path = flags.gate_report.empty() ? options.output + ".gate.json" : flags.gate_report;
   auto json = json_of(report, classes_of(model));
   json["written"] = path;
-  GRAFT_TRY(write_text(report_path, json.dump(2) + "\n"));
+  TRY(write_text(report_path, json.dump(2) + "\n"));
   if (report.comparison) std::printf("%s", text_of(*report.comparison, classes_of(model)).c_str());
   if (report.passed) {
     std::printf("The gate holds. Wrote %s.\n", options.output.c_str());

@@ -7,6 +7,7 @@
 
 #include "runtime/session/gate.h"
 #include "runtime/train/monitors.h"
+#include "tools/common/status.h"
 #include "tools/graft/train_setup.h"
 
 namespace graft::cli {

@@ -57,12 +57,12 @@ Result<std::unique_ptr<data::Source>> open_data(std::string_view text, const Mod
                         .preference = text_flags.preference,
                         .show = text_flags.show};
     if (!text_flags.pooling.empty()) {
-      GRAFT_TRY_ASSIGN(options.pooling, parse_pooling(text_flags.pooling));
+      TRY_ASSIGN(options.pooling, parse_pooling(text_flags.pooling));
     }
     if (!text_flags.on_long.empty()) {
-      GRAFT_TRY_ASSIGN(options.on_long, parse_on_long(text_flags.on_long));
+      TRY_ASSIGN(options.on_long, parse_on_long(text_flags.on_long));
     }
-    GRAFT_TRY_ASSIGN(TextSet set, open_text_set(text, model, options));
+    TRY_ASSIGN(TextSet set, open_text_set(text, model, options));
     if (info != nullptr) *info = {true, std::move(set.summary), std::move(set.shown)};
     return std::move(set.source);
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runtime/session/text_spec.h"
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

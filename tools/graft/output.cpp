@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "platform/os/process.h"
-#include "tools/graft/options.h"
+#include "tools/common/files.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 namespace {
@@ -65,7 +65,7 @@ Status Outputs::not_an_input(const char* flag, const std::string& path) const {
 }
 
 Status Outputs::claim(const char* flag, const std::string& path) {
-  GRAFT_TRY(not_an_input(flag, path));
+  TRY(not_an_input(flag, path));
   for (const auto& [other, theirs] : written_) {
     if (theirs != path && !same_file(theirs, path)) continue;
     return invalid("The outputs of ", other, " and ", flag, " are one file, \"", path, "\".");
@@ -80,18 +80,17 @@ Status Outputs::claim(const char* flag, const std::string& path) {
 
 Status Outputs::file(const char* flag, const std::string& path) {
   if (path.empty()) return ok_status();
-  GRAFT_TRY(claim(flag, path));
-  return os::check_writable(os::system_files(), path).with_context(cannot(flag, path));
+  TRY(claim(flag, path));
+  return check_writable(path).with_context(cannot(flag, path));
 }
 
 Status Outputs::stream(const char* flag, const std::string& path) {
   if (path.empty()) return ok_status();
-  GRAFT_TRY(claim(flag, path));
+  TRY(claim(flag, path));
   std::error_code ignored;
   const bool fresh = !fs::exists(path, ignored);
-  if (!fresh && !fs::is_regular_file(path, ignored)) return ok_status();    // a pipe waits for who opens it
-  const auto opened = os::system_files().open(path, os::OpenMode::append);  // what is there stays until the work begins
-  if (!opened.ok()) return Status(opened.status()).with_context(cannot(flag, path));
+  if (!fresh && !fs::is_regular_file(path, ignored)) return ok_status();  // a pipe waits for who opens it
+  TRY(check_appendable(path).with_context(cannot(flag, path)));           // what is there stays until the work begins
   if (fresh) fs::remove(path, ignored);
   return ok_status();
 }
@@ -99,19 +98,12 @@ Status Outputs::stream(const char* flag, const std::string& path) {
 Status Outputs::folder(const char* flag, const std::string& path, const std::vector<std::string>& names) {
   if (path.empty()) return ok_status();
   const std::string context = cannot(flag, path);
-  GRAFT_TRY(not_an_input(flag, path));
-  os::FileSystem& files = os::system_files();
-  if (!os::exists(files, path)) {
-    // Made on trial, so that work that fails leaves no empty folder.
-    std::string missing = path;
-    while (!os::exists(files, os::parent_directory(missing))) missing = os::parent_directory(missing);
-    GRAFT_TRY(files.make_directory(missing).with_context(context));
-    return files.remove(missing).with_context(context);
-  }
+  TRY(not_an_input(flag, path));
   std::error_code ignored;
+  if (!fs::exists(path, ignored)) return check_folder(path).with_context(context);
   if (!fs::is_directory(path, ignored)) return invalid(context, ": it is there and is no folder.");
-  GRAFT_TRY(os::check_writable(files, path + "/graft").with_context(context));
-  for (const std::string& name : names) GRAFT_TRY(file(flag, path + "/" + name));
+  TRY(check_writable(path + "/graft").with_context(context));
+  for (const std::string& name : names) TRY(file(flag, path + "/" + name));
   return ok_status();
 }
 
@@ -123,7 +115,7 @@ Status save_output(const std::string& path, const Model& model) {
   std::vector<fs::path> folders = {fs::current_path(ignored), fs::temp_directory_path(ignored)};
   if (const char* home = std::getenv("HOME")) folders.emplace_back(home);
   for (const fs::path& folder : folders) {
-    const fs::path kept = folder / cat("graft-kept-", os::process_id(), ".graft");
+    const fs::path kept = folder / cat("graft-kept-", process_id(), ".graft");
     if (folder.empty() || !save_model(os::system_files(), kept.string(), model).ok()) continue;
     return error(status.code(), status.message(), " The model was kept as \"", kept.string(), "\" instead.");
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/model/model.h"
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

@@ -1,7 +1,7 @@
 #include <sstream>
 
+#include "tools/common/options.h"
 #include "tools/graft/layer_table.h"
-#include "tools/graft/options.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/svg_memory.h"
 

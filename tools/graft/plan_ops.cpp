@@ -41,7 +41,7 @@ std::string lines_of(const std::set<std::string>& names) {
 Result<NeededParts> needed_parts(const std::vector<gpu::Target>& targets, const PlanAll& plan_all, const OpUse& seen) {
   NeededParts parts;
   for (const gpu::Target& target : targets) {
-    GRAFT_TRY_ASSIGN(const std::vector<Plan> plans, plan_all(target));
+    TRY_ASSIGN(const std::vector<Plan> plans, plan_all(target));
     add_kernels(plans, parts.kernels);
     for (const Plan& plan : plans) {
       for (const gpu::Advice& forced : advice_for_others(plan, {})) {

@@ -9,6 +9,7 @@
 #include "platform/gpu/target.h"
 #include "runtime/core/op_use.h"
 #include "runtime/plan/plan.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "platform/base/text.h"
 #include "runtime/core/op_def.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "runtime/exec/program.h"
+#include "tools/common/options.h"
 #include "tools/graft/layer_table.h"
-#include "tools/graft/options.h"
 
 namespace graft::cli {
 namespace {

@@ -31,7 +31,7 @@ void Profile::phase(HostPhase phase, Time begin, Time end) {
   if (phase == HostPhase::wait) last_wait_ = end;
 }
 
-Status Profile::ran(Program& program) {
+graft::Status Profile::ran(Program& program) {
   if (paused_) {
     submitted_ = false;
     return ok_status();
@@ -41,7 +41,7 @@ Status Profile::ran(Program& program) {
   Run run;
   run.plan = at->second;
   run.submissions = program.submissions();
-  GRAFT_TRY_ASSIGN(run.times, program.step_times());
+  TRY_ASSIGN(run.times, program.step_times());
   if (!run.times.empty() && submitted_) {
     earliest_ = std::max(earliest_, seconds_of(first_submit_) - run.times.front().begin);
     latest_ = std::min(latest_, seconds_of(last_wait_) - run.times.back().end);

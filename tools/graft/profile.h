@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/exec/program.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 
@@ -41,7 +42,7 @@ class Profile : public RunObserver {
   explicit Profile(std::size_t steps, std::uint64_t first = 1) : most_(steps), next_(first) {}
 
   void phase(HostPhase phase, Time begin, Time end) override;
-  Status ran(Program& program) override;
+  graft::Status ran(Program& program) override;
   void closing(const Program& program) override { known_.erase(&program); }
 
   /// What happens until resume() is no part of a step: evaluation, samples.

@@ -31,13 +31,13 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   graft_context* made = nullptr;
   const graft_status created = graft_context_create(&options, &made);
   Owned<graft_context> context(made);
-  GRAFT_TRY(checked(created, made));
+  TRY(checked(created, made));
   graft_cache_options cache = {};
   cache.struct_size = sizeof cache;
   const std::string folder = cache_folder(flags);
   cache.folder = folder.c_str();
   cache.skip_self_test = flags.no_self_test ? 1 : 0;
-  if (!folder.empty()) GRAFT_TRY(checked(graft_context_open_cache(made, &cache), made));
+  if (!folder.empty()) TRY(checked(graft_context_open_cache(made, &cache), made));
   return context;
 }
 
@@ -45,7 +45,7 @@ Result<Owned<graft_model>> open_model(graft_context* context, const std::string&
   graft_model* made = nullptr;
   const graft_status loaded = graft_model_load(context, path.c_str(), &made);
   Owned<graft_model> model(made);
-  GRAFT_TRY(checked(loaded, context));
+  TRY(checked(loaded, context));
   return model;
 }
 

@@ -6,8 +6,7 @@
 
 #include "graft/convert.h"
 #include "graft/graft.h"
-#include "tools/graft/command.h"
-#include "tools/graft/device.h"
+#include "tools/common/device_flags.h"
 
 namespace graft::cli {
 

@@ -1,6 +1,6 @@
 #include "tools/graft/server_flags.h"
 
-#include "tools/graft/numbers.h"
+#include "tools/common/numbers.h"
 
 namespace graft::cli {
 
@@ -20,8 +20,8 @@ void refuse_idle_server_flags(const CLI::App& app, const ServerFlags& flags) {
 
 Result<delta::ServerOptions> server_options_of(const ServerFlags& flags) {
   delta::ServerOptions options = flags.options;
-  GRAFT_TRY_ASSIGN(options.kind, delta::parse_server(flags.kind));
-  GRAFT_TRY(check(options));
+  TRY_ASSIGN(options.kind, delta::parse_server(flags.kind));
+  TRY(check(options));
   return options;
 }
 

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "platform/base/text.h"
-#include "tools/graft/options.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "platform/base/text.h"
+#include "tools/common/status.h"
 #include "tools/graft/svg.h"
 
 namespace graft::cli {

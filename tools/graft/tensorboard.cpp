@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "platform/os/file.h"
+#include "tools/common/files.h"
 
 namespace graft::cli {
 namespace {
@@ -132,7 +132,7 @@ std::uint32_t masked_crc(std::span<const std::byte> bytes) {
 }
 
 Result<std::unique_ptr<TensorBoard>> TensorBoard::open(const std::string& folder, std::uint64_t resumed_step) {
-  GRAFT_TRY(os::make_directories(os::system_files(), folder));
+  TRY(make_folders(folder));
   auto board = std::make_unique<TensorBoard>();
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -206,7 +206,7 @@ Status TensorBoard::epoch(train::Trainer& trainer) {
   for (const train::NamedTensor& tensor : trainer.named_parameters()) {
     if (tensor.dtype != DType::f32 || tensor.bytes == 0) continue;
     values.resize(tensor.bytes / sizeof(float));
-    GRAFT_TRY(trainer.read(tensor.name, std::as_writable_bytes(std::span(values))));
+    TRY(trainer.read(tensor.name, std::as_writable_bytes(std::span(values))));
     add_histogram(summary, "parameters/" + std::string(tensor.name), values);
   }
   event.text(kSummary, summary.bytes());

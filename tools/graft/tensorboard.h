@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/train/trainer.h"
+#include "tools/common/status.h"
 
 namespace graft::cli {
 

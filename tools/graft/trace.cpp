@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/graft/options.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tools/common/status.h"
 #include "tools/graft/consumers.h"
 
 namespace graft::cli {

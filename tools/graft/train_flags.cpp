@@ -6,9 +6,9 @@
 
 #include "runtime/passes/precision.h"
 #include "runtime/train/loss_terms.h"
-#include "tools/graft/numbers.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/options.h"
 
 namespace graft::cli {
 namespace {
@@ -34,11 +34,11 @@ Result<train::ParameterGroup> parse_group(const std::string& text) {
   group.pattern = text.substr(0, colon);
   std::set<std::string> given;
   for (const std::string& item : items) {
-    GRAFT_TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
     if (pair.first != "lr" && pair.first != "weight_decay")
       return invalid("--group knows lr and weight_decay, not \"", pair.first, "\".");
     if (!given.insert(pair.first).second) return invalid("--group gives ", pair.first, " of one pattern twice.");
-    GRAFT_TRY_ASSIGN(const double value, parse_number(pair.second, pair.first));
+    TRY_ASSIGN(const double value, parse_number(pair.second, pair.first));
     if (pair.first == "lr") {
       group.learning_rate_scale = value;
     } else {
@@ -267,7 +267,7 @@ void set_if_given(double& option, double given) {
 
 Status set_optimizer(const TrainFlags& flags, train::TrainOptions& options) {
   using train::OptimizerKind;
-  GRAFT_TRY_ASSIGN(const OptimizerKind kind, train::parse_optimizer(flags.optimizer));
+  TRY_ASSIGN(const OptimizerKind kind, train::parse_optimizer(flags.optimizer));
   train::OptimizerOptions& o = options.optimizer;
   o = train::optimizer_defaults(kind);
   set_if_given(o.learning_rate, flags.learning_rate);
@@ -320,8 +320,8 @@ Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   }
   like.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
   if (flags.class_axis != INT64_MIN) like.class_axis = flags.class_axis;
-  GRAFT_TRY_ASSIGN(like.class_weights, parse_numbers(flags.class_weights, "--class-weights"));
-  GRAFT_TRY_ASSIGN(like.pos_weight, parse_numbers(flags.pos_weight, "--pos-weight"));
+  TRY_ASSIGN(like.class_weights, parse_numbers(flags.class_weights, "--class-weights"));
+  TRY_ASSIGN(like.pos_weight, parse_numbers(flags.pos_weight, "--pos-weight"));
   like.focal_gamma = flags.focal_gamma;
   like.focal_alpha = flags.focal_alpha;
   like.delta = flags.huber_delta;
@@ -334,7 +334,7 @@ Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   like.undesirable_weight = flags.undesirable_weight;
   like.blank = static_cast<std::int32_t>(flags.blank);
   like.zero_infinity = flags.zero_infinity;
-  GRAFT_TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));
+  TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));
   const bool named = terms.size() > 1 || !terms[0].output.empty();
   if (named && !flags.output.empty()) {
     return invalid("--loss ", flags.loss, " and --loss-of ", flags.output, " both name outputs; give one of them.");
@@ -366,21 +366,21 @@ void refuse_idle_train_flags(const CLI::App& app, TrainFlags& flags) {
 }
 
 Result<Bindings> bindings_of(const TrainFlags& flags) {
-  GRAFT_TRY_ASSIGN(Bindings bindings, parse_bindings(flags.bind));
+  TRY_ASSIGN(Bindings bindings, parse_bindings(flags.bind));
   if (flags.seq > 0) bindings.insert_or_assign("seq", flags.seq);
   return bindings;
 }
 
 Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
   train::TrainOptions options;
-  GRAFT_TRY(set_losses(flags, options));
-  GRAFT_TRY(set_optimizer(flags, options));
+  TRY(set_losses(flags, options));
+  TRY(set_optimizer(flags, options));
   for (const std::string& text : flags.groups) {
-    GRAFT_TRY_ASSIGN(auto group, parse_group(text));
+    TRY_ASSIGN(auto group, parse_group(text));
     options.groups.push_back(std::move(group));
   }
   options.freeze = split_lists(flags.freeze);
-  GRAFT_TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
+  TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
   if (flags.loss_scale >= 0 || options.precision == DType::f16) {
     options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};
     if (flags.loss_scale >= 0) options.loss_scaling->initial = flags.loss_scale;
@@ -388,7 +388,7 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.clip_norm = flags.clip_norm;
   options.clip_value = flags.clip_value;
   options.optimizer_in_backward = flags.optimizer_in_backward;
-  GRAFT_TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
+  TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
   options.schedule.warmup_steps = flags.warmup_steps;
   options.schedule.total_steps = total_steps;
   options.schedule.final_factor = flags.final_lr_factor;
@@ -407,8 +407,8 @@ Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t
   options.batch_statistics = !flags.frozen_statistics;
   options.neftune_alpha = flags.neftune;
   options.seed = flags.seed;
-  GRAFT_TRY_ASSIGN(options.bindings, bindings_of(flags));
-  GRAFT_TRY(train::check(options));
+  TRY_ASSIGN(options.bindings, bindings_of(flags));
+  TRY(train::check(options));
   return options;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runtime/train/options.h"
+#include "tools/common/command.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/command.h"
 
 namespace graft {
 enum class Preference : std::uint8_t;

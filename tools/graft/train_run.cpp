@@ -7,14 +7,14 @@
 
 #include "runtime/data/npy.h"
 #include "runtime/session/data_hints.h"
+#include "tools/bench/budget.h"
+#include "tools/bench/model_io.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
-#include "tools/graft/budget.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/model_io.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
 #include "tools/graft/output.h"
 #include "tools/graft/trace.h"
 #include "tools/graft/train_samples.h"
@@ -55,20 +55,20 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
 
 // What -o names; with --ema and `ema` the running mean.
 Status TrainRun::save_weights(const std::string& path, bool ema) {
-  GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
+  TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
   keep_classes(data::class_names(loader_.source()), model_);
   keep_pooling(loader_.source().fields(), model_);
   if (!options_.train.has_adapters()) return save_output(path, model_);
-  GRAFT_TRY_ASSIGN(const Model adapter, adapter_of(model_));
+  TRY_ASSIGN(const Model adapter, adapter_of(model_));
   return save_output(path, adapter);
 }
 
 // What follows from an evaluation of the state as it is now.
 Status TrainRun::follow(const std::vector<train::MetricValue>& values) {
-  GRAFT_TRY_ASSIGN(const train::Verdict verdict, train::observe(trainer_, monitors_.watch, values));
+  TRY_ASSIGN(const train::Verdict verdict, train::observe(trainer_, monitors_.watch, values));
   if (verdict.learning_rate) std::printf("  no better: the learning rate is now %g\n", *verdict.learning_rate);
   if (verdict.best) {
-    GRAFT_TRY(save_weights(options_.output, options_.train.ema > 0));
+    TRY(save_weights(options_.output, options_.train.ema > 0));
     std::printf("  the best so far: wrote %s\n", options_.output.c_str());
     kept_best_ = true;
   }
@@ -83,7 +83,7 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   if (profile_ != nullptr) profile_->pause();
   EvaluationOptions options;
   options.metrics = monitors_.metrics;
-  GRAFT_TRY_ASSIGN(Evaluation evaluation, evaluate_trainer(trainer_, *ready_.held_out, options));
+  TRY_ASSIGN(Evaluation evaluation, evaluate_trainer(trainer_, *ready_.held_out, options));
   if (profile_ != nullptr) profile_->resume();
   const train::Metrics& metrics = evaluation.totals;
   const std::vector<train::MetricValue> shown(evaluation.values.begin(),
@@ -111,9 +111,9 @@ bool TrainRun::is_evaluation_due() const {
 
 // Of the worker that leads, before it evaluates or writes anything.
 Status TrainRun::prepare() {
-  GRAFT_TRY_ASSIGN(monitors_, Monitors::create(options_));
+  TRY_ASSIGN(monitors_, Monitors::create(options_));
   if (options_.tensorboard.empty()) return ok_status();
-  GRAFT_TRY_ASSIGN(board_, TensorBoard::open(options_.tensorboard, trainer_.state().step));
+  TRY_ASSIGN(board_, TensorBoard::open(options_.tensorboard, trainer_.state().step));
   return ok_status();
 }
 
@@ -121,7 +121,7 @@ Status TrainRun::prepare() {
 Status TrainRun::show_samples() {
   const SampleFlags& flags = options_.sample;
   if (flags.prompts.empty()) return ok_status();
-  GRAFT_TRY_ASSIGN(const auto texts, generate_samples(device_, model_, trainer_, flags));
+  TRY_ASSIGN(const auto texts, generate_samples(device_, model_, trainer_, flags));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const auto step = trainer_.state().step;
     std::printf("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
@@ -196,8 +196,8 @@ Status TrainRun::on_step(const train::StepResult& result) {
     if (recent_.size() > kMostRecent) recent_.pop_front();
     return ok_status();
   }
-  if (checkpointer_ == nullptr && !no_store_.ok()) GRAFT_TRY(take_store());
-  if (checkpointer_ != nullptr) GRAFT_TRY(checkpointer_->record(result));
+  if (checkpointer_ == nullptr && !no_store_.ok()) TRY(take_store());
+  if (checkpointer_ != nullptr) TRY(checkpointer_->record(result));
   show_shortages();
   waiting_ = step_shown(result);
   if (checkpointer_ == nullptr) acknowledge();
@@ -205,7 +205,7 @@ Status TrainRun::on_step(const train::StepResult& result) {
   if (const std::uint64_t often = options_.evaluation.every; often > 0 && trainer_.state().step % often == 0) {
     acknowledge();
     progress_->finish();
-    GRAFT_TRY(evaluate(cat("step ", trainer_.state().step).c_str(), true));
+    TRY(evaluate(cat("step ", trainer_.state().step).c_str(), true));
   }
   const std::uint64_t every = options_.sample.every;
   if (every == 0 || trainer_.state().step % every != 0) return ok_status();
@@ -221,8 +221,8 @@ Status TrainRun::on_epoch() {
   progress_->finish();
   std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer_.state().epoch) + 1,
               metrics_text(trainer_.state().epoch_metrics, options_.train).c_str());
-  if (board_) GRAFT_TRY(board_->epoch(trainer_));
-  if (options_.evaluation.every == 0) GRAFT_TRY(evaluate("  after it", true));
+  if (board_) TRY(board_->epoch(trainer_));
+  if (options_.evaluation.every == 0) TRY(evaluate("  after it", true));
   return options_.sample.every == 0 ? show_samples() : ok_status();
 }
 
@@ -242,8 +242,8 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
   fit_options.observer = profile_;
   fit_options.stop_within_steps = checkpointer_ != nullptr;
   fit_options.on_step = [&](const train::StepResult& result) -> Status {
-    if (exchange != nullptr) GRAFT_TRY(Workers::after_step(ready_, *exchange));
-    GRAFT_TRY(on_step(result));
+    if (exchange != nullptr) TRY(Workers::after_step(ready_, *exchange));
+    TRY(on_step(result));
     stop_now = stop && can_stop();
     return ok_status();
   };
@@ -251,7 +251,7 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
     fit_options.go_on = [&](const Status& why) -> Status {
       acknowledge();
       progress_->finish();
-      GRAFT_TRY(go_on(why));
+      TRY(go_on(why));
       fit_options.stop = leads_ ? stop_flag : nullptr;  // it may be another that leads now
       return ok_status();
     };
@@ -259,7 +259,7 @@ Result<train::FitEnd> TrainRun::take_steps(const std::atomic<bool>& stop, train:
   fit_options.on_epoch = [&](const train::Trainer&) { return on_epoch(); };
   auto end = train::fit(trainer_, loader_, fit_options);
   trainer_.set_wants_whole_state(nullptr);
-  GRAFT_TRY(end.status());
+  TRY(end.status());
   acknowledge();
   return end;
 }
@@ -276,34 +276,34 @@ Status TrainRun::open_checkpointer(const CheckpointOptions& checkpoint, std::chr
   for (;;) {
     auto opened = Checkpointer::open(os::system_files(), all, trainer_, model_, configuration);
     if (opened.ok()) checkpointer_ = std::move(opened).value();
-    const bool again = opened.status().code() == Code::io_error && std::chrono::steady_clock::now() < until;
-    if (!again) return opened.status();
+    const Status status = opened.status();
+    if (status.code() != Code::io_error || std::chrono::steady_clock::now() >= until) return status;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
 Status TrainRun::open_store(bool anew) {
   leads_ = true;
-  GRAFT_TRY_ASSIGN(const CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
-  if (!options_.checkpoint.warm_start.empty()) GRAFT_TRY(warm_start(options_.checkpoint.warm_start, trainer_));
+  TRY_ASSIGN(const CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
+  if (!options_.checkpoint.warm_start.empty()) TRY(warm_start(options_.checkpoint.warm_start, trainer_));
   if (checkpoint.folder.empty()) return ok_status();
-  GRAFT_TRY(open_checkpointer(checkpoint, anew ? std::chrono::seconds(10) : std::chrono::seconds(0)));
-  GRAFT_TRY_ASSIGN(const std::uint64_t step, checkpointer_->begin(&loader_));
+  TRY(open_checkpointer(checkpoint, anew ? std::chrono::seconds(10) : std::chrono::seconds(0)));
+  TRY_ASSIGN(const std::uint64_t step, checkpointer_->begin(&loader_));
   if (checkpoint.resume) std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(step));
   return ok_status();
 }
 
 Status TrainRun::begin() {
   if (profile_ != nullptr) profile_->set_next(trainer_.state().step + 1);
-  if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
+  if (!options_.metrics.empty()) TRY(metrics_.open(options_.metrics, trainer_.state().step));
   if (const TextInfo& info = ready_.training_info; info.is_text && trainer_.state().step == 0) {
     nlohmann::ordered_json row = {{"kind", "data"}};
     row.update(nlohmann::ordered_json::parse(graft::json_of(info.summary)));
     metrics_.write(row);
   }
-  GRAFT_TRY(prepare());
-  GRAFT_TRY(evaluate("before", is_evaluation_due()));
-  GRAFT_TRY(show_samples());
+  TRY(prepare());
+  TRY(evaluate("before", is_evaluation_due()));
+  TRY(show_samples());
   watch_.restart();
   return ok_status();
 }
@@ -311,7 +311,7 @@ Status TrainRun::begin() {
 // The store of the worker that is gone. Where another process holds it still, the run goes on without, and looks again:
 // a worker that stands still may come back, and must not find that two have written.
 Status TrainRun::take_store() {
-  GRAFT_TRY_ASSIGN(CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
+  TRY_ASSIGN(CheckpointOptions checkpoint, checkpoint_options(options_.checkpoint));
   if (checkpoint.folder.empty() || std::chrono::steady_clock::now() < try_store_at_) return ok_status();
   checkpoint.resume = true;
   checkpoint.from.clear();
@@ -333,13 +333,13 @@ Status TrainRun::take_store() {
 
 // Steps that are done, but whose rows the file lacks.
 Status TrainRun::write_what_is_missing() {
-  if (!options_.metrics.empty()) GRAFT_TRY(metrics_.open(options_.metrics, trainer_.state().step));
+  if (!options_.metrics.empty()) TRY(metrics_.open(options_.metrics, trainer_.state().step));
   for (const Waiting& step : recent_) {
     if (step.step > metrics_.last_step() && step.step <= trainer_.state().step) metrics_.write(step.row);
   }
   recent_.clear();
-  GRAFT_TRY(prepare());
-  if (trainer_.state().step == 0) GRAFT_TRY(evaluate("before", false));
+  TRY(prepare());
+  if (trainer_.state().step == 0) TRY(evaluate("before", false));
   if (epoch_at_ == trainer_.state().step) return on_epoch();
   const std::uint64_t every = options_.sample.every;
   return trainer_.state().step == 0 || (every != 0 && trainer_.state().step % every == 0) ? show_samples()
@@ -350,7 +350,7 @@ Status TrainRun::take_over() {
   leads_ = true;
   progress_.emplace("step", ready_.total_steps, options_.quiet);
   try_store_at_ = {};
-  GRAFT_TRY(take_store());
+  TRY(take_store());
   return write_what_is_missing();
 }
 
@@ -366,12 +366,12 @@ void TrainRun::step_down() {
 Status TrainRun::save_checkpoint() {
   if (!no_store_.ok()) {
     try_store_at_ = {};
-    GRAFT_TRY(take_store());
-    GRAFT_TRY(Status(no_store_));
+    TRY(take_store());
+    TRY(Status(no_store_));
   }
   if (checkpointer_ == nullptr) return ok_status();
   const bool ahead = checkpointer_->to_replay() > 0;
-  GRAFT_TRY(checkpointer_->save());
+  TRY(checkpointer_->save());
   if (!ahead) {
     std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(trainer_.state().step),
                 options_.checkpoint.options.folder.c_str());
@@ -394,11 +394,11 @@ Status TrainRun::save_checkpoint() {
 Status TrainRun::write_fetched() const {
   const auto& names = trainer_.options().fetch;
   if (names.empty()) return ok_status();
-  GRAFT_TRY(os::make_directories(os::system_files(), options_.fetch_folder));
+  TRY(os::make_directories(os::system_files(), options_.fetch_folder));
   for (const std::string& name : names) {
-    GRAFT_TRY_ASSIGN(const train::FetchedValue value, trainer_.fetch(name));
+    TRY_ASSIGN(const train::FetchedValue value, trainer_.fetch(name));
     const std::string path = options_.fetch_folder + "/" + npy_file_name(name);
-    GRAFT_TRY(data::write_npy(os::system_files(), path, value.dtype, value.shape, value.bytes));
+    TRY(data::write_npy(os::system_files(), path, value.dtype, value.shape, value.bytes));
     std::printf("%s  %s%s\n", path.c_str(), std::string(dtype_name(value.dtype)).c_str(), value.shape.text().c_str());
   }
   return ok_status();
@@ -422,14 +422,14 @@ Status TrainRun::write_profile() const {
 Status TrainRun::write_ema() {
   const std::string& path = options_.evaluation.ema_output;
   if (path.empty()) return ok_status();
-  GRAFT_TRY(save_weights(path, true));
+  TRY(save_weights(path, true));
   std::printf("Wrote %s.\n", path.c_str());
   return ok_status();
 }
 
 Status TrainRun::write_model(train::FitEnd end) {
   if (options_.output.empty()) return ok_status();
-  GRAFT_TRY(write_result(end));
+  TRY(write_result(end));
   // All flags, beside the result: `graft train --config` takes them again.
   return options_.config_text.empty() ? ok_status()
                                       : write_text(options_.output + ".config.json", options_.config_text);
@@ -447,15 +447,15 @@ Status TrainRun::write_result(train::FitEnd end) {
       std::printf("Stopped before its end: the gate was not asked, and %s is as it was.\n", options_.output.c_str());
       return ok_status();
     }
-    GRAFT_TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, options_.train.ema > 0));
+    TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, options_.train.ema > 0));
     keep_classes(data::class_names(loader_.source()), model_);
     keep_pooling(loader_.source().fields(), model_);
-    GRAFT_TRY(trainer_.pause());  // room for both models
+    TRY(trainer_.pause());  // room for both models
     train::TrainerOptions trainer_options;
     opened_.give_to(trainer_options.program);
     return pass_gate(device_, options_, trainer_.options(), trainer_options, model_, *ready_.held_out);
   }
-  GRAFT_TRY(save_weights(options_.output, false));
+  TRY(save_weights(options_.output, false));
   std::printf("Wrote %s.\n", options_.output.c_str());
   return ok_status();
 }

@@ -1,5 +1,5 @@
 #include "tools/graft/train_samples.h"
-#include "tools/graft/numbers.h"
+#include "tools/common/numbers.h"
 
 #include <algorithm>
 
@@ -24,12 +24,12 @@ void add_sample_flags(CLI::App& app, SampleFlags& flags) {
 
 Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,
                                                   const SampleFlags& flags) {
-  GRAFT_TRY_ASSIGN(Model now, borrow_model(model));
-  GRAFT_TRY(copy_to_model(trainer, now));
-  GRAFT_TRY_ASSIGN(const auto generator, Generator::create(device, now));
+  TRY_ASSIGN(Model now, borrow_model(model));
+  TRY(copy_to_model(trainer, now));
+  TRY_ASSIGN(const auto generator, Generator::create(device, now));
   std::vector<std::string> texts;
   for (const std::string& prompt : flags.prompts) {
-    GRAFT_TRY_ASSIGN(Generated made, generator->generate(prompt, {.max_tokens = flags.tokens}));
+    TRY_ASSIGN(Generated made, generator->generate(prompt, {.max_tokens = flags.tokens}));
     texts.push_back(std::move(made.text));
   }
   return texts;

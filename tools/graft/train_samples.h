@@ -7,7 +7,7 @@
 
 #include "runtime/model/model.h"
 #include "runtime/train/trainer.h"
-#include "tools/graft/command.h"
+#include "tools/common/command.h"
 
 namespace graft::cli {
 

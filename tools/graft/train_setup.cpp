@@ -5,9 +5,9 @@
 
 #include "platform/base/checked.h"
 #include "runtime/session/preference.h"
-#include "tools/graft/budget.h"
+#include "tools/bench/budget.h"
+#include "tools/common/options.h"
 #include "tools/graft/monitor_flags.h"
-#include "tools/graft/options.h"
 
 namespace graft::cli {
 namespace {
@@ -38,22 +38,22 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
         {options.text.on_long, held_out ? 0 : options.text.show, preference_of(options.train), options.train.pooling},
         held_out ? &sets.held_out_info : &sets.training_info);
   };
-  GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+  TRY_ASSIGN(sets.training, open(options.data));
   if (const auto known = classes_of(model); knows_all(known, *sets.training)) {
     hints.classes = known;
-    GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+    TRY_ASSIGN(sets.training, open(options.data));
   }
   sequence_starts = has_packed_sequences(*sets.training);
   const data::Hints training_hints = hints;
   if (const auto* classes = data::class_names(*sets.training)) hints.classes = *classes;
   hints.augment = false;  // of what the training is measured on
   if (!options.held_out.empty()) {
-    GRAFT_TRY_ASSIGN(sets.held_out, open(options.held_out, true));
+    TRY_ASSIGN(sets.held_out, open(options.held_out, true));
     // One graph serves both.
     if (has_packed_sequences(*sets.held_out) && !sequence_starts) {
       sequence_starts = true;
       hints = training_hints;
-      GRAFT_TRY_ASSIGN(sets.training, open(options.data));
+      TRY_ASSIGN(sets.training, open(options.data));
     }
   }
   if (options.split == 0) return sets;
@@ -64,10 +64,10 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   }
   const double wanted = std::round(options.split * static_cast<double>(*size));
   const auto held = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, *size - 1);
-  GRAFT_TRY_ASSIGN(sets.held_out, open(options.data, true));
+  TRY_ASSIGN(sets.held_out, open(options.data, true));
   sets.held_out_info = {};  // the summary of the whole set tells of both
-  GRAFT_TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
-  GRAFT_TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
+  TRY_ASSIGN(sets.held_out, data::range(std::move(sets.held_out), *size - held, held));
+  TRY_ASSIGN(sets.training, data::range(std::move(sets.training), 0, *size - held));
   return sets;
 }
 
@@ -76,28 +76,28 @@ namespace {
 /// What `base` makes of a set's texts becomes part of its samples; kept in the run's folder, where it has one.
 Status add_reference(OpenDevice& opened, const Model& base, const TrainArguments& options, const char* name,
                      std::unique_ptr<data::Source>& source) {
-  GRAFT_TRY_ASSIGN(const train::TrainOptions train, cli::train_options(options.train, 0));
+  TRY_ASSIGN(const train::TrainOptions train, cli::train_options(options.train, 0));
   ReferenceOptions how{.batch = options.train.batch, .precision = train.precision, .bindings = train.bindings};
   how.bindings.erase("seq");  // of one text
   opened.give_to(how.trainer.program);
   const std::string& folder = options.checkpoint.options.folder;
   const std::string path = folder.empty() ? std::string() : cat(folder, "/reference-", name);
-  GRAFT_TRY_ASSIGN(const std::string contents, fingerprint_of(*source));
+  TRY_ASSIGN(const std::string contents, fingerprint_of(*source));
   const std::string of = cat(contents, ' ', name_of_base(base), ' ', options.train.precision);
   if (!path.empty()) {
     auto kept = read_references(os::system_files(), path, of, *source->size());
     if (kept.ok()) {
-      GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(*kept)));
+      TRY_ASSIGN(source, with_references(std::move(source), std::move(*kept)));
       return ok_status();
     }
-    if (kept.status().code() != Code::not_found) return std::move(kept).status();
+    if (const Status status = kept.status(); status.code() != Code::not_found) return status;
   }
-  GRAFT_TRY_ASSIGN(auto references, log_probabilities(opened.device(), base, *source, how));
+  TRY_ASSIGN(auto references, log_probabilities(opened.device(), base, *source, how));
   if (!path.empty()) {
-    GRAFT_TRY(os::make_directories(os::system_files(), folder));
-    GRAFT_TRY(write_references(os::system_files(), path, of, references));
+    TRY(os::make_directories(os::system_files(), folder));
+    TRY(write_references(os::system_files(), path, of, references));
   }
-  GRAFT_TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
+  TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
   return ok_status();
 }
 
@@ -121,14 +121,14 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
                                                  const TrainArguments& options, train::SlotExchange* exchange,
                                                  const std::optional<FirstWorker>& first) {
   auto run = std::make_unique<PreparedRun>();
-  GRAFT_TRY_ASSIGN(DataSets sets, open_sets(options, model));
+  TRY_ASSIGN(DataSets sets, open_sets(options, model));
   const bool checkpoints = !options.checkpoint.options.folder.empty();
   if (checkpoints || exchange != nullptr) {  // now: later the loader's thread reads the source
-    GRAFT_TRY_ASSIGN(run->fingerprint, fingerprint_of(*sets.training));
+    TRY_ASSIGN(run->fingerprint, fingerprint_of(*sets.training));
   }
   if (needs_reference(options.train)) {
-    GRAFT_TRY(add_reference(opened, base, options, "training", sets.training));
-    if (sets.held_out) GRAFT_TRY(add_reference(opened, base, options, "held-out", sets.held_out));
+    TRY(add_reference(opened, base, options, "training", sets.training));
+    if (sets.held_out) TRY(add_reference(opened, base, options, "held-out", sets.held_out));
   }
   run->source = std::move(sets.training);
   run->held_out = std::move(sets.held_out);
@@ -141,11 +141,11 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   const data::Source& source = *run->source;
   if (!first) run->held_out.reset();
   const data::Source* const held_out = run->held_out.get();
-  GRAFT_TRY_ASSIGN(run->masked, model_for(source, model));
+  TRY_ASSIGN(run->masked, model_for(source, model));
   const Model& alone = run->masked ? *run->masked : model;
   if (!options.train.teacher.empty()) {
-    GRAFT_TRY_ASSIGN(run->teacher, open_adapted(options.train.teacher, {}, WeightCheck::at_once));
-    GRAFT_TRY_ASSIGN(run->taught, with_teacher(alone, run->teacher->base));
+    TRY_ASSIGN(run->teacher, open_adapted(options.train.teacher, {}, WeightCheck::at_once));
+    TRY_ASSIGN(run->taught, with_teacher(alone, run->teacher->base));
     run->teacher_name = name_of_base(run->teacher->base);
   }
   const Model& trained = run->taught ? *run->taught : alone;
@@ -158,12 +158,12 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
   run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
 
-  GRAFT_TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
-  GRAFT_TRY(set_teacher(options.train, trained.graph, train_options));
+  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
+  TRY(set_teacher(options.train, trained.graph, train_options));
   if (has_pairs(source)) train_options.bindings.erase("seq");  // --seq is of one text, of which samples hold two
   bind_length(source, alone, train_options.bindings);
   train_options.fetch = split_list(options.fetch);
-  GRAFT_TRY_ASSIGN(const Monitors monitors, Monitors::create(options));
+  TRY_ASSIGN(const Monitors monitors, Monitors::create(options));
   train_options.predictions = monitors.needs_predictions() && held_out != nullptr;
   train::TrainerOptions trainer_options;
   trainer_options.exchange = exchange;
@@ -185,10 +185,10 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   train::scale_for_rounding(device.target(), train_options);
   if (held_out != nullptr) trainer_options.request.evaluation_samples = held_out->size();
   trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
-  GRAFT_TRY(train::set_targets(trained.graph, source.fields(), train_options));
-  GRAFT_TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
-  GRAFT_TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
-  GRAFT_TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));
+  TRY(train::set_targets(trained.graph, source.fields(), train_options));
+  TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
+  TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
+  TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));
   return run;
 }
 

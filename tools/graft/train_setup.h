@@ -9,8 +9,9 @@
 
 #include "runtime/session/checkpoint/run_state.h"
 #include "runtime/session/training.h"
+#include "tools/bench/device.h"
+#include "tools/common/status.h"
 #include "tools/graft/checkpoint_flags.h"
-#include "tools/graft/device.h"
 #include "tools/graft/open_data.h"
 #include "tools/graft/profile.h"
 #include "tools/graft/train_flags.h"

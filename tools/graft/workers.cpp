@@ -11,8 +11,8 @@
 #include "runtime/distribute/start.h"
 #include "runtime/session/callback_group.h"
 #include "runtime/train/fit.h"
-#include "tools/graft/numbers.h"
-#include "tools/graft/options.h"
+#include "tools/common/numbers.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 namespace {
@@ -37,9 +37,9 @@ Status begin_together(group::Group& group, PreparedRun& run, const train::SlotEx
   Configuration words = configuration_of(*run.trainer);
   add_data(options, run, words);
   words["--shard-optimizer"] = run.trainer->is_sharded() ? "yes" : "no";
-  GRAFT_TRY(distribute::agree(group, words, !run.has_joined, deadline));
+  TRY(distribute::agree(group, words, !run.has_joined, deadline));
   run.has_joined = true;
-  GRAFT_TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
+  TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
   run.place = run.loader->cursor();
   // Until a step is done that one worker began: what is begun together needs this worker's share alone.
   run.reads_all = run.trainer->state().samples_done != 0;
@@ -72,7 +72,7 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
 
 Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) {
   std::unique_ptr<Workers> made(new Workers(options));
-  GRAFT_TRY_ASSIGN(const auto launch, launched_as([](const char* name) { return std::getenv(name); }));
+  TRY_ASSIGN(const auto launch, launched_as([](const char* name) { return std::getenv(name); }));
   const std::uint64_t number = options.workers.number;
   if (launch && number != 1 && number != launch->size) {
     return invalid("--workers is ", number, ", but this is worker ", launch->rank, " of ", launch->size, " by ",
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) 
   }
   if (options.recover_device) return unsupported("--recover-device is for runs of one worker.");
   if (launch) {
-    GRAFT_TRY(made->join(*launch));
+    TRY(made->join(*launch));
   } else {
     made->group_ = group::in_process(number);
     made->ended_.resize(number);
@@ -153,19 +153,19 @@ Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Mod
   led_ = leads();
   run.has_joined = has_joined_;
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
-    GRAFT_TRY_ASSIGN(auto thread, os::start_thread(
-                                      [this, rank, &base, &model] {
-                                        ended_[rank] = work_as(rank, *group_[rank], base, model);
-                                        group_[rank]->leave(ended_[rank]);
-                                      },
-                                      "for a worker"));
+    TRY_ASSIGN(auto thread, os::start_thread(
+                                [this, rank, &base, &model] {
+                                  ended_[rank] = work_as(rank, *group_[rank], base, model);
+                                  group_[rank]->leave(ended_[rank]);
+                                },
+                                "for a worker"));
     threads_.push_back(std::move(thread));
   }
   Status begun = begin_together(*group_[0], run, *exchange, options_, exchange_options().between_steps);
   if (launch_ && is_of_lost_worker(begun)) {
     begun = meet_again(*group_[0], run, static_cast<distribute::GroupExchange&>(*exchange), std::move(begun));
   }
-  GRAFT_TRY(std::move(begun));
+  TRY(std::move(begun));
   const std::size_t workers = group_[0]->size();
   if (!leads()) {
     std::fprintf(stderr, "One of %zu workers, from step %llu on.\n", workers,
@@ -187,18 +187,18 @@ Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Mod
 }
 
 Status Workers::work_as(std::size_t rank, group::Group& group, const Model& base, const Model& model) {
-  GRAFT_TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
+  TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
   {
     distribute::GroupExchange exchange(group, opened->device(), exchange_options());
-    GRAFT_TRY_ASSIGN(const auto run, prepare_run(*opened, base, model, options_, &exchange, std::nullopt));
-    GRAFT_TRY(begin_together(group, *run, exchange, options_, exchange_options().between_steps));
+    TRY_ASSIGN(const auto run, prepare_run(*opened, base, model, options_, &exchange, std::nullopt));
+    TRY(begin_together(group, *run, exchange, options_, exchange_options().between_steps));
     train::FitOptions fit_options;
     fit_options.steps = options_.steps;
     fit_options.on_step = [&](const train::StepResult&) { return after_step(*run, exchange); };
     fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
     for (bool concluded = false; !concluded;) {
-      GRAFT_TRY(detail::to_status(train::fit(*run->trainer, *run->loader, fit_options)));
-      GRAFT_TRY_ASSIGN(concluded, conclude(group, *run, exchange, nullptr));
+      TRY(train::fit(*run->trainer, *run->loader, fit_options));
+      TRY_ASSIGN(concluded, conclude(group, *run, exchange, nullptr));
     }
   }
   return opened->close();
@@ -212,7 +212,7 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
   auto& exchange = static_cast<distribute::GroupExchange&>(with);  // the only one that there is
   if (options_.workers.heal && exchange.differs()) {
     if (group.rank() == 0) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
-    GRAFT_TRY(run.loader->restore(data::Cursor(*run.place)));
+    TRY(run.loader->restore(data::Cursor(*run.place)));
     return begin_together(group, run, exchange, options_, exchange_options().between_steps);
   }
   if (!launch_ || !exchange.has_lost_worker()) return why;
@@ -233,7 +233,7 @@ Status Workers::meet_anew() {
   std::fprintf(stderr, "A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
   Status met = error(Code::timeout, "they have not met.");
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) met = group_[0]->reform();
-  GRAFT_TRY(std::move(met));
+  TRY(std::move(met));
   std::fprintf(stderr, "%zu workers go on%s.\n", group_[0]->size(), leads() ? "; this one is worker 0" : "");
   return ok_status();
 }
@@ -244,15 +244,15 @@ Status Workers::meet_again(group::Group& group, PreparedRun& run, distribute::Gr
     failed = exchange.reform();
     if (!failed.ok()) continue;
     // Before the first step nobody has read anything.
-    if (run.place) GRAFT_TRY(run.loader->restore(data::Cursor(*run.place)));
+    if (run.place) TRY(run.loader->restore(data::Cursor(*run.place)));
     if (const bool leads = group.rank() == 0; leads != led_) {
       led_ = leads;
       if (leads) std::fprintf(stderr, "This worker is worker 0 now.\n");
-      GRAFT_TRY(when_it_leads_(leads));
+      TRY(when_it_leads_(leads));
     }
     failed = begin_together(group, run, exchange, options_, exchange_options().between_steps);
   }
-  GRAFT_TRY(std::move(failed));
+  TRY(std::move(failed));
   std::fprintf(stderr, "%zu workers go on from step %llu.\n", group.size(),
                static_cast<unsigned long long>(run.trainer->state().step));
   return ok_status();
@@ -266,22 +266,22 @@ Result<bool> Workers::conclude(group::Group& group, PreparedRun& run, train::Slo
     auto all = distribute::end_together(group, finished, exchange_options().between_steps);
     if (all.ok() && *all) return true;
     if (all.ok()) {
-      GRAFT_TRY(run.trainer->gather_state());
+      TRY(run.trainer->gather_state());
       if (group.rank() != 0) continue;
-      GRAFT_TRY(finish());
+      TRY(finish());
       finished = true;
       continue;
     }
     if (!launch_ || !is_of_lost_worker(all.status())) return all.status();
     static_cast<distribute::GroupExchange&>(exchange).note_lost_worker();
-    GRAFT_TRY(go_on(group, run, exchange, all.status()));
+    TRY(go_on(group, run, exchange, all.status()));
     if (run.trainer->state().step != step) return false;
   }
 }
 
 Result<bool> Workers::conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish) {
   if (exchange != nullptr) return conclude(*group_[0], run, *exchange, finish);
-  GRAFT_TRY(finish());
+  TRY(finish());
   return true;
 }
 

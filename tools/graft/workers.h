@@ -10,6 +10,7 @@
 #include "platform/group/group.h"
 #include "platform/os/dynamic_library.h"
 #include "runtime/distribute/group_exchange.h"
+#include "tools/common/status.h"
 #include "tools/graft/launch.h"
 #include "tools/graft/train_setup.h"
 

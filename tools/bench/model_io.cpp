@@ -1,0 +1,18 @@
+#include "tools/bench/model_io.h"
+
+namespace graft::cli {
+
+Result<Model> open_model(const std::string& path, WeightCheck check) {
+  for (const char* extension : {".onnx", ".gguf", ".safetensors", ".pt", ".tflite"}) {
+    if (path.ends_with(extension)) {
+      return invalid("\"", path, "\" is not a .graft file; convert it first: graft convert ", path, " -o MODEL.graft.");
+    }
+  }
+  return load_model(os::system_files(), path, {.check = check});
+}
+
+void add_check_flag(CLI::App& app, bool& check) {
+  app.add_flag("--check", check, "Compare all weights with their checksums before anything else");
+}
+
+}  // namespace graft::cli

@@ -1,0 +1,19 @@
+// Loading models the way every command does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/session/layers.h"
+#include "tools/common/command.h"
+
+namespace graft::cli {
+
+/// A .graft file; another format is an error that names the command to convert it with.
+Result<Model> open_model(const std::string& path, WeightCheck check = WeightCheck::on_use);
+
+/// --check, for commands that read weights when they use them or not at all.
+void add_check_flag(CLI::App& app, bool& check);
+inline WeightCheck when(bool check) { return check ? WeightCheck::at_once : WeightCheck::on_use; }
+
+}  // namespace graft::cli

@@ -1,0 +1,48 @@
+// Options and texts that several subcommands share.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/common/command.h"
+#include "tools/common/files.h"
+
+namespace graft::cli {
+
+/// Sizes of named dimensions.
+using Bindings = std::map<std::string, std::int64_t, std::less<>>;
+
+/// "batch=32,seq=128", each at most once.
+Result<Bindings> parse_bindings(const std::vector<std::string>& items);
+
+/// "512MiB", "1.5GiB", "100MB", "4096": bytes. KiB/MiB/GiB are powers of 1024, KB/MB/GB of 1000.
+Result<std::uint64_t> parse_size(const std::string& text);
+
+/// "image=file.npy" -> {"image", "file.npy"}.
+Result<std::pair<std::string, std::string>> parse_assignment(const std::string& text, const char* option);
+
+/// --precision: "f32", "f16" or "bf16", which whoever uses it looks at.
+void add_precision_flag(CLI::App& app, std::string& precision);
+
+/// "a,b,c" without empty parts.
+std::vector<std::string> split_list(const std::string& text);
+/// The same for a flag that may be given several times.
+std::vector<std::string> split_lists(const std::vector<std::string>& texts);
+
+/// JSON as it was typed, or what is in the file of that name.
+Result<std::string> json_or_file(const std::string& given);
+
+/// "conv/out" -> "conv_out.npy": a name may hold '/' (ONNX likes that) and ':'; a file name may not. A gradient's file
+/// has the name of what it is of.
+std::string npy_file_name(std::string name);
+
+/// "1,234,567".
+std::string grouped(std::uint64_t number);
+
+/// "12.3 M", "4.56 G": for FLOPs and counts in tables.
+std::string si_text(double number);
+
+}  // namespace graft::cli
