@@ -25,8 +25,12 @@ int main(int argc, char** argv) {
   uint64_t parts = 0;
   options.progress = progress;
   options.user = &parts;
-  status = graft_convert(argv[1], &options, argv[2], &conversion);
-  if (status == GRAFT_OK && parts == 0) return 1; /* it was told of */
+  if (graft_convert_quantize_name(0) == NULL) return 1; /* what options.quantize may be, first of several */
+  /* Kept first, so that it can be saved elsewhere where the first place has no room. */
+  status = graft_convert(argv[1], &options, NULL, &conversion);
+  if (status == GRAFT_OK) status = graft_conversion_save(conversion, argv[2]);
+  printf("%s", graft_conversion_tokenizer_fault(conversion)); /* of a language model that has none */
+  if (status == GRAFT_OK && parts == 0) return 1;             /* it was told of */
   printf("%s", graft_conversion_report(conversion));
   if (status == GRAFT_OK && graft_conversion_report_json(conversion)[0] != '{') return 1; /* the same, for programs */
   if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
@@ -35,8 +39,11 @@ int main(int argc, char** argv) {
   if (argc >= 4) {
     graft_export_options back = {0};
     back.struct_size = sizeof back;
+    if (strcmp(graft_export_format_of(argv[3]), graft_export_format_name(1)) != 0) return 1; /* "safetensors" */
+    if (graft_export_dtype_name(0) == NULL) return 1;
     status = graft_export(argv[2], &back, argv[3], &conversion);
     printf("%s", graft_conversion_report(conversion));
+    printf("%s", graft_conversion_errors(conversion)); /* heads alone: nothing became blocks */
     if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
     graft_conversion_destroy(conversion);
   }

@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     uint32_t* integers = NULL;
     size_t count = 0;
     if (graft_delta_integers(deltas[client], WEIGHT, &integers, &count) != GRAFT_OK) return fail(context, "integers");
-    for (size_t i = 0; i < count; ++i) integers[i] += client == 0 ? 0x9e3779b9u * (uint32_t)(i + 1) : 0u - 0x9e3779b9u * (uint32_t)(i + 1);
+    for (size_t i = 0; i < count; ++i)
+      integers[i] += client == 0 ? 0x9e3779b9u * (uint32_t)(i + 1) : 0u - 0x9e3779b9u * (uint32_t)(i + 1);
   }
 
   /* As bytes over the network, and back. */
@@ -77,10 +78,42 @@ int main(int argc, char** argv) {
   float change[COUNT];
   if (graft_delta_describe(average, &info) != GRAFT_OK) return fail(context, "describe");
   if (graft_delta_tensor(average, 0, &tensor) != GRAFT_OK) return fail(context, "tensor");
+  graft_tensor_text text = {0};
+  text.struct_size = sizeof text;
+  if (graft_delta_tensor_text(average, 0, &text) != GRAFT_OK) return fail(context, "text");
+  printf("%s %s%s\n", text.name, text.dtype, text.shape);
   if (graft_delta_numbers(average, tensor.name, change, COUNT) != GRAFT_OK) return fail(context, "numbers");
   printf("%u clients, %llu samples: %s changes by %g of weights %s\n", (unsigned)info.clients,
          (unsigned long long)info.samples, tensor.name, change[0], info.base);
   if (fabsf(change[0] + 0.125f) > 1e-6f) return 1;
+
+  if (info.fixed_bits != 0 || info.kept != 1) return 1; /* it is of numbers, and of no products */
+
+  /* The same of one delta after the other, as a server of many clients does it, and a step of its optimizer. */
+  graft_averager* averager = NULL;
+  graft_delta* same = NULL;
+  if (graft_averager_create(context, &how, &averager) != GRAFT_OK) return fail(context, "averager");
+  for (int client = 0; client < CLIENTS; ++client) {
+    if (graft_averager_add(averager, deltas[client]) != GRAFT_OK) return fail(context, "add");
+  }
+  if (graft_averager_finish(averager, &same) != GRAFT_OK) return fail(context, "finish");
+  graft_averager_destroy(averager);
+  graft_server_options optimizer = {0};
+  optimizer.struct_size = sizeof optimizer;
+  optimizer.kind = GRAFT_SERVER_FEDADAM;
+  graft_server* server = NULL;
+  graft_delta* step = NULL;
+  float stepped[COUNT];
+  if (graft_server_create(context, &optimizer, &server) != GRAFT_OK) return fail(context, "server");
+  if (graft_server_keeps(server) != 1) return 1; /* moments */
+  if (graft_server_step(server, base, same, &step) != GRAFT_OK) return fail(context, "step");
+  if (graft_delta_numbers(step, WEIGHT, stepped, COUNT) != GRAFT_OK) return fail(context, "numbers of the step");
+  if (!(stepped[0] < 0)) return 1; /* in the direction of the average */
+  if (graft_server_save(server, argv[3]) != GRAFT_OK) return fail(context, "save the moments");
+  if (graft_server_load(server, argv[3]) != GRAFT_OK) return fail(context, "load the moments");
+  graft_delta_destroy(step);
+  graft_delta_destroy(same);
+  graft_server_destroy(server);
 
   if (graft_delta_save(average, argv[3]) != GRAFT_OK) return fail(context, "save");
   graft_delta* kept = NULL;
@@ -91,7 +124,8 @@ int main(int argc, char** argv) {
 
   double epsilon = 0;
   if (graft_delta_privacy(context, 1.1, 0.01, 1000, 1e-5, &epsilon) != GRAFT_OK) return fail(context, "privacy");
-  printf("1000 rounds of 1%% of the clients at noise 1.1: epsilon %.3g\n", epsilon);
+  printf("1000 rounds of 1%% of the clients at noise 1.1: epsilon %.3g by the order %u\n", epsilon,
+         (unsigned)graft_delta_privacy_order(1.1, 0.01, 1000, 1e-5));
 
   graft_delta_destroy(kept);
   graft_delta_destroy(average);

@@ -80,6 +80,26 @@ static int plan(graft_context* context, graft_model* model) {
   return 0;
 }
 
+/* What a model takes and gives, as `graft info` has it. */
+static int print_tensors(graft_context* context, graft_model* model) {
+  const graft_binding* bindings = NULL;
+  size_t count = 0;
+  for (size_t i = 0; i < graft_model_count(model, GRAFT_OUTPUTS); ++i) {
+    graft_tensor_text text = {0};
+    uint32_t axis = 0;
+    const char* says = NULL;
+    text.struct_size = sizeof text;
+    if (graft_model_tensor_text(model, GRAFT_OUTPUTS, i, &text) != GRAFT_OK) return fail(context, "tensor");
+    printf("%s %s%s\n", text.name, text.dtype, text.shape);
+    const graft_status counted = graft_model_counted(model, i, &axis, &says);
+    if (counted == GRAFT_OK) printf("  as long along axis %u as %s says\n", axis, says);
+    if (counted != GRAFT_OK && counted != GRAFT_NOT_FOUND) return fail(context, "counted");
+  }
+  if (graft_model_complete_bindings(model, NULL, 0, &bindings, &count) != GRAFT_OK) return fail(context, "bindings");
+  for (size_t i = 0; i < count; ++i) printf("%s = %lld\n", bindings[i].name, (long long)bindings[i].size);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   graft_context* context = NULL;
   graft_model* model = NULL;
@@ -100,6 +120,8 @@ int main(int argc, char** argv) {
   if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "model");
   if (graft_model_find_damage(model, &damage, &count) != GRAFT_OK) return fail(context, "file");
   for (size_t i = 0; i < count; ++i) printf("%s is damaged\n", damage[i].weight);
+  printf("%llu bytes of weights\n", (unsigned long long)graft_model_weight_bytes(model));
+  if (print_tensors(context, model) != 0) return 1;
   if (graft_model_layers(model, NULL, 0, &layers, &count) != GRAFT_OK) return fail(context, "layers");
   for (size_t i = 0; i < count; ++i) printf("%-12s %s %s\n", layers[i].op, layers[i].name, layers[i].shape);
   if (plan(context, model) != 0) return 1;
@@ -108,6 +130,10 @@ int main(int argc, char** argv) {
     cache.struct_size = sizeof cache;
     cache.folder = argv[2];
     if (graft_context_open_cache(context, &cache) != GRAFT_OK) return fail(context, "cache");
+    graft_rounding rounding = {0};
+    rounding.struct_size = sizeof rounding;
+    if (graft_context_rounding(context, &rounding) != GRAFT_OK) return fail(context, "rounding");
+    if (rounding.rounds != 0) return 1; /* nobody asked for it */
     if (graft_model_verify(model, NULL, print_node, NULL, NULL, NULL) != GRAFT_OK) return fail(context, "verify");
     if (argc > 3 && graft_context_self_test(context, count_kernel, kernels) != GRAFT_OK) return fail(context, "test");
     if (argc <= 3 && graft_context_known_kernels(context, count_kernel, kernels) != GRAFT_OK)

@@ -172,8 +172,8 @@ int main(int argc, char** argv) {
   if (graft_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), NULL, &ids, &count) != GRAFT_OK) {
     return fail(context, "encode");
   }
-  printf("%zu of %zu tokens, the end of a turn is %d\n", count, graft_tokenizer_size(tokenizer),
-         (int)graft_tokenizer_find(tokenizer, "<|im_end|>"));
+  printf("%s, %zu of %zu tokens, the end of a turn is %d\n", graft_tokenizer_algorithm(tokenizer), count,
+         graft_tokenizer_size(tokenizer), (int)graft_tokenizer_find(tokenizer, "<|im_end|>"));
   if (graft_tokenizer_decode(tokenizer, ids, count, NULL, &text, NULL) != GRAFT_OK) return fail(context, "decode");
   if (strstr(text, argv[2]) == NULL) return fail(context, "the text is another");
 

@@ -1,6 +1,7 @@
 // Loading models the way every command does.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace graft::cli {
 
 /// A .graft file; another format is an error that names the command to convert it with.
 Result<Model> open_model(const std::string& path, WeightCheck check = WeightCheck::on_use);
+
+/// save_model() of it, for save_output(). The model must outlive what is given back.
+std::function<Status(const std::string& path)> saver_of(const Model& model);
 
 /// --check, for commands that read weights when they use them or not at all.
 void add_check_flag(CLI::App& app, bool& check);

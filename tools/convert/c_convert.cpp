@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "graft/convert.h"
@@ -20,6 +21,9 @@ struct graft_conversion {
   std::string message;
   std::string report;
   std::string report_json;
+  std::string errors;
+  std::string tokenizer_fault;
+  std::optional<graft::convert::ConvertedFile> kept;  ///< where no output was named
 };
 
 namespace graft::convert {
@@ -98,13 +102,27 @@ Status need_paths(std::initializer_list<const char*> paths) {
 }
 
 Status check_apart(const char* source, const char* output) {
+  if (output == nullptr) return ok_status();
   std::error_code ignored;
   if (!std::filesystem::equivalent(source, output, ignored)) return ok_status();
   return invalid("The output would be written over its source \"", source, "\".");
 }
 
+/// Writes the model, or keeps it for graft_conversion_save().
+Status finish(ConvertedFile converted, const char* output, graft_conversion& made) {
+  if (output != nullptr) return save_model(os::system_files(), output, converted.model);
+  made.kept = std::move(converted);
+  return ok_status();
+}
+
+Status save_kept(const graft_conversion& conversion, const char* output) {
+  GRAFT_TRY(need_paths({output}));
+  if (!conversion.kept) return invalid("There is nothing to save: a conversion without an output keeps its model.");
+  return save_model(os::system_files(), output, conversion.kept->model);
+}
+
 Status convert_to(const char* path, const graft_convert_options* given, const char* output, graft_conversion& made) {
-  GRAFT_TRY(need_paths({path, output}));
+  GRAFT_TRY(need_paths({path}));
   GRAFT_TRY_ASSIGN(const graft_convert_options asked, c_api::read_options(given, "graft_convert_options"));
   GRAFT_TRY_ASSIGN(const FileOptions options, file_options(asked));
   for (const char* source : {path, asked.weights, asked.imatrix}) {
@@ -115,24 +133,25 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
     return asked.progress != nullptr && total != 0 && asked.progress(asked.user, done, total) != 0;
   });
   Report report;
-  const auto converted = convert_file(os::system_files(), path, options, report);
-  if (converted.ok() || !report.entries.empty()) {
-    made.report = report.text();
-    made.report_json = report.json();
-  }
+  auto converted = convert_file(os::system_files(), path, options, report);
+  if (converted.ok() || !report.entries.empty()) made.report = report.text();
+  made.report_json = report.json();
+  made.errors = errors_table(report.blocks);
+  made.tokenizer_fault = report.tokenizer_fault;
   GRAFT_TRY(converted.status());
   GRAFT_TRY(cancel_point());
-  return save_model(os::system_files(), output, converted->model);
+  return finish(*std::move(converted), output, made);
 }
 
-Status convert_adapter_to(const char* path, const char* base, const char* output) {
-  GRAFT_TRY(need_paths({path, base, output}));
+Status convert_adapter_to(const char* path, const char* base, const char* output, graft_conversion& made) {
+  GRAFT_TRY(need_paths({path, base}));
   GRAFT_TRY(check_apart(path, output));
   GRAFT_TRY(check_apart(base, output));
   os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const Model model, load_model(files, base, {.check = WeightCheck::at_once}));
-  GRAFT_TRY_ASSIGN(const Model adapter, convert_adapter(files, path, model));
-  return save_model(files, output, adapter);
+  ConvertedFile converted;
+  GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model));
+  return finish(std::move(converted), output, made);
 }
 
 Status write_example(const char* name, std::uint64_t seed, const char* output) {
@@ -150,11 +169,17 @@ Status export_to(const char* path, const graft_export_options* given, const char
   GRAFT_TRY(check_apart(path, output));
   os::FileSystem& files = os::system_files();
   GRAFT_TRY_ASSIGN(const Model model, load_model(files, path, {.check = WeightCheck::at_once}));
-  GRAFT_TRY_ASSIGN(const ExportReport report,
-                   export_file(files, model, output,
-                               {text_of(options.format), text_of(options.dtype), text_of(options.source),
-                                options.allow_non_finite != 0, text_of(options.imatrix)}));
+  const std::string refused = cat("\"", path, "\" was not exported");
+  if (options.allow_non_finite == 0) {
+    GRAFT_TRY(model.check_finite().with_context(refused + " (allow_non_finite does it in any case)"));
+  }
+  auto exported = export_file(
+      files, model, output,
+      {text_of(options.format), text_of(options.dtype), text_of(options.source), true, text_of(options.imatrix)});
+  if (!exported.ok()) return std::move(exported).status().with_context(refused);
+  const ExportReport report = *std::move(exported);
   made.report_json = report.json();
+  made.errors = errors_table(report.blocks);
   for (const std::string& note : report.notes) made.report += note + "\n";
   for (const std::string& file : report.files) made.report += cat("Wrote ", file, ".\n");
   return ok_status();
@@ -186,20 +211,36 @@ Status write_imatrix_to(const char* path, const graft_imatrix_options* given, co
 
 /// work(conversion), with its sentence kept.
 template <typename Work>
+graft_status run_on(graft_conversion& conversion, Work work) {
+  try {
+    const Status status = work(conversion);
+    conversion.message = status.message();
+    return static_cast<graft_status>(status.code());
+  } catch (const std::bad_alloc&) {
+    conversion.message = "Out of memory.";  // so short a text takes none
+    return GRAFT_OUT_OF_MEMORY;
+  } catch (...) {
+    conversion.message = "Internal.";
+    return GRAFT_INTERNAL;
+  }
+}
+
+template <typename Work>
 graft_status run(graft_conversion** conversion, Work work) {
   if (conversion == nullptr) return GRAFT_INVALID_ARGUMENT;
   *conversion = new (std::nothrow) graft_conversion();
   if (*conversion == nullptr) return GRAFT_OUT_OF_MEMORY;
+  return run_on(**conversion, work);
+}
+
+/// One of a list of names that does not change; NULL beyond the last.
+template <typename List>
+const char* name_at(List list, std::size_t index) {
   try {
-    const Status status = work(**conversion);
-    if (!status.ok()) (*conversion)->message = status.message();
-    return static_cast<graft_status>(status.code());
+    static const std::vector<std::string> names = list();
+    return index < names.size() ? names[index].c_str() : nullptr;
   } catch (const std::bad_alloc&) {
-    (*conversion)->message = "Out of memory.";  // so short a text takes none
-    return GRAFT_OUT_OF_MEMORY;
-  } catch (...) {
-    (*conversion)->message = "Internal.";
-    return GRAFT_INTERNAL;
+    return nullptr;
   }
 }
 
@@ -214,8 +255,8 @@ graft_status graft_convert(const char* path, const graft_convert_options* option
 
 graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
                                    graft_conversion** conversion) {
-  return graft::convert::run(conversion,
-                             [&](graft_conversion&) { return graft::convert::convert_adapter_to(path, base, output); });
+  return graft::convert::run(
+      conversion, [&](graft_conversion& made) { return graft::convert::convert_adapter_to(path, base, output, made); });
 }
 
 graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
@@ -236,12 +277,37 @@ graft_status graft_convert_example(const char* name, uint64_t seed, const char* 
 }
 
 const char* graft_convert_example_name(size_t index) {
+  return graft::convert::name_at([] { return graft::convert::example_names(); }, index);
+}
+
+const char* graft_convert_quantize_name(size_t index) {
+  return graft::convert::name_at([] { return graft::block_format_names(); }, index);
+}
+
+const char* graft_export_format_name(size_t index) {
+  return graft::convert::name_at([] { return graft::convert::export_formats(); }, index);
+}
+
+const char* graft_export_dtype_name(size_t index) {
+  return graft::convert::name_at([] { return graft::convert::export_dtypes(); }, index);
+}
+
+const char* graft_export_format_of(const char* output) {
+  if (output == nullptr) return "";
   try {
-    static const auto names = graft::convert::example_names();
-    return index < names.size() ? names[index].c_str() : nullptr;
+    const std::string format = graft::convert::export_format("", output);
+    const char* name = "";
+    for (size_t i = 0; (name = graft_export_format_name(i)) != nullptr && format != name;) ++i;
+    return name == nullptr ? "" : name;
   } catch (const std::bad_alloc&) {
-    return nullptr;
+    return "";
   }
+}
+
+graft_status graft_conversion_save(graft_conversion* conversion, const char* output) {
+  if (conversion == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return graft::convert::run_on(*conversion,
+                                [&](graft_conversion& made) { return graft::convert::save_kept(made, output); });
 }
 
 void graft_conversion_destroy(graft_conversion* conversion) { delete conversion; }
@@ -256,4 +322,12 @@ const char* graft_conversion_report(const graft_conversion* conversion) {
 
 const char* graft_conversion_report_json(const graft_conversion* conversion) {
   return conversion == nullptr ? "" : conversion->report_json.c_str();
+}
+
+const char* graft_conversion_errors(const graft_conversion* conversion) {
+  return conversion == nullptr ? "" : conversion->errors.c_str();
+}
+
+const char* graft_conversion_tokenizer_fault(const graft_conversion* conversion) {
+  return conversion == nullptr ? "" : conversion->tokenizer_fault.c_str();
 }

@@ -144,7 +144,7 @@ Status restore(const CheckpointArguments& options) {
   TRY(outputs.file("-o", options.output));
   TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
   TRY_ASSIGN(const std::size_t restored, restore_to_model(store, number, model));
-  TRY(save_output(options.output, model));
+  TRY(save_output(options.output, saver_of(model)));
   if (options.json) {
     print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
   } else {

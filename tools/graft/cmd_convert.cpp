@@ -3,16 +3,15 @@
 #include <cctype>
 #include <charconv>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <string_view>
 
-#include "runtime/lora/adapter.h"
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/convert/adapter/adapter_files.h"
-#include "tools/convert/convert_file.h"
-#include "tools/convert/onnx/example_onnx.h"
+#include "tools/graft/command.h"
 #include "tools/graft/output.h"
+#include "tools/graft/public_api.h"
 #include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
@@ -39,57 +38,169 @@ struct ConvertArguments {
   std::string base;  ///< of an adapter
 };
 
-void print(const ConvertArguments& options, const convert::Report& report) {
-  std::printf(options.json ? "%s\n" : "%s", (options.json ? report.json() : report.text()).c_str());
+void print(const ConvertArguments& options, const graft_conversion* conversion) {
+  if (options.json) {
+    const std::string_view report = graft_conversion_report_json(conversion);
+    if (!report.empty()) std::printf("%s\n", report.data());
+  } else {
+    std::printf("%s", graft_conversion_report(conversion));
+  }
 }
 
-Status finish(const ConvertArguments& options, const convert::Report& report, const Model& model) {
-  print(options, report);
-  if (options.errors && !options.json) std::printf("%s\n", convert::errors_table(report.blocks).c_str());
-  TRY(save_output(options.output, model));
+Status failure(graft_status status, const graft_conversion* conversion) {
+  if (status == GRAFT_OK) return {};
+  return error(static_cast<Code>(status), graft_conversion_message(conversion));
+}
+
+Status save_kept(graft_conversion* conversion, const std::string& output) {
+  return save_output(output, [&](const std::string& path) {
+    return failure(graft_conversion_save(conversion, path.c_str()), conversion);
+  });
+}
+
+Status finish(const ConvertArguments& options, graft_conversion* conversion) {
+  print(options, conversion);
+  if (options.errors && !options.json) std::printf("%s\n", graft_conversion_errors(conversion));
+  TRY(save_kept(conversion, options.output));
   if (options.json) return ok_status();
   std::printf("Wrote %s.\n", options.output.c_str());
-  if (!report.tokenizer_fault.empty()) {
-    std::printf("It has no tokenizer, and takes token ids alone. %s\n", report.tokenizer_fault.c_str());
+  const std::string_view fault = graft_conversion_tokenizer_fault(conversion);
+  if (!fault.empty()) {
+    std::printf("It has no tokenizer, and takes token ids alone. %s\n", fault.data());
   }
   return ok_status();
 }
 
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+/// graft_convert_options with what it points to.
+struct Wanted {
+  graft_convert_options options = {};
+  Bindings bind;
+  std::vector<std::string> constants;
+  std::vector<std::string> parameters;
+  Texts contents;
+  Texts opens;  ///< symbol, input
+  std::vector<std::int64_t> axes;
+  std::map<std::string, std::int64_t, std::less<>> lengths;
+
+  std::vector<graft_binding> raw_bindings;
+  std::vector<const char*> raw_constants;
+  std::vector<const char*> raw_parameters;
+  std::vector<graft_input_contents> raw_contents;
+  std::vector<graft_open_axis> raw_opens;
+  std::vector<graft_input_length> raw_lengths;
+
+  /// Once all of the above is read.
+  void point_to_it() {
+    options.struct_size = sizeof options;
+    for (const auto& [name, size] : bind) raw_bindings.push_back({name.c_str(), size});
+    for (const std::string& name : constants) raw_constants.push_back(name.c_str());
+    for (const std::string& name : parameters) raw_parameters.push_back(name.c_str());
+    for (const auto& [input, file] : contents) raw_contents.push_back({input.c_str(), file.c_str()});
+    for (std::size_t i = 0; i < opens.size(); ++i) {
+      raw_opens.push_back({opens[i].first.c_str(), opens[i].second.c_str(), axes[i]});
+    }
+    for (const auto& [input, count] : lengths) raw_lengths.push_back({input.c_str(), count});
+    options.bindings = raw_bindings.data();
+    options.binding_count = raw_bindings.size();
+    options.constants = raw_constants.data();
+    options.constant_count = raw_constants.size();
+    options.parameters = raw_parameters.data();
+    options.parameter_count = raw_parameters.size();
+    options.contents = raw_contents.data();
+    options.content_count = raw_contents.size();
+    options.opens = raw_opens.data();
+    options.open_count = raw_opens.size();
+    options.lengths = raw_lengths.data();
+    options.length_count = raw_lengths.size();
+  }
+};
+
+/// Whether the text can name a dimension: letters, digits and '_', not a digit first.
+bool is_symbol(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
 /// "batch=INPUT:AXIS".
-Result<convert::OpenAxis> parse_open(const std::string& text) {
-  TRY_ASSIGN(const auto pair, parse_assignment(text, "--open"));
+Status read_open(const std::string& text, Wanted& wanted) {
+  TRY_ASSIGN(auto pair, parse_assignment(text, "--open"));
   const auto colon = pair.second.rfind(':');
   const char* end = text.data() + text.size();
   const char* from = colon == std::string::npos ? end : end - (pair.second.size() - colon - 1);
   std::size_t axis = 0;
-  const auto [stop, failure] = std::from_chars(from, end, axis);
-  auto open = convert::open_axis(pair.first, pair.second.substr(0, colon), axis);
-  if (!open.ok() || failure != std::errc() || stop != end) {
+  const auto [stop, failed] = std::from_chars(from, end, axis);
+  if (!is_symbol(pair.first) || failed != std::errc() || stop != end) {
     return invalid("--open takes SYMBOL=INPUT:AXIS, as in batch=x:0; \"", text, "\" is not that.");
   }
-  return open;
+  wanted.opens.emplace_back(std::move(pair.first), pair.second.substr(0, colon));
+  wanted.axes.push_back(static_cast<std::int64_t>(axis));
+  return ok_status();
 }
 
 /// Of --constant: patterns of tensors, and contents of inputs ("NAME=FILE.npy").
-Status read_constants(const std::vector<std::string>& given, convert::FileOptions& wanted) {
+Status read_constants(const std::vector<std::string>& given, Wanted& wanted) {
   for (const std::string& item : split_lists(given)) {
     if (item.find('=') == std::string::npos || !item.ends_with(".npy")) {
       wanted.constants.push_back(item);
       continue;
     }
     const auto equals = item.rfind('=');
-    if (!wanted.contents.emplace(item.substr(0, equals), item.substr(equals + 1)).second) {
-      return invalid("--constant gives \"", item.substr(0, equals), "\" twice.");
+    const std::string input = item.substr(0, equals);
+    if (std::ranges::find(wanted.contents, input, &Texts::value_type::first) != wanted.contents.end()) {
+      return invalid("--constant gives \"", input, "\" twice.");
     }
+    wanted.contents.emplace_back(input, item.substr(equals + 1));
   }
   return ok_status();
 }
 
 Status convert_adapter(const ConvertArguments& options) {
-  TRY_ASSIGN(const Model base, open_model(options.base, WeightCheck::at_once));
-  TRY_ASSIGN(const Model adapter, convert::convert_adapter(os::system_files(), options.input, base));
-  TRY(save_output(options.output, adapter));
+  TRY(check_is_model(options.base));
+  graft_conversion* made = nullptr;
+  const graft_status status = graft_convert_adapter(options.input.c_str(), options.base.c_str(), nullptr, &made);
+  const Owned<graft_conversion> conversion(made);
+  TRY(failure(status, made));
+  TRY(save_kept(made, options.output));
   std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
+Status write_example(const ConvertArguments& options) {
+  if (!options.output.ends_with(".onnx")) {
+    return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
+  }
+  graft_conversion* made = nullptr;
+  const graft_status status =
+      graft_convert_example(options.example.c_str(), options.seed, options.output.c_str(), &made);
+  const Owned<graft_conversion> conversion(made);
+  TRY(failure(status, made));
+  std::printf("Wrote %s.\n", options.output.c_str());
+  return ok_status();
+}
+
+Status read_wanted(const ConvertArguments& options, Wanted& wanted) {
+  TRY_ASSIGN(wanted.bind, parse_bindings(options.bind));
+  TRY(read_constants(options.constants, wanted));
+  for (const std::string& item : split_lists(options.open)) TRY(read_open(item, wanted));
+  wanted.parameters = split_lists(options.parameters);
+  for (const std::string& item : options.lengths) {
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
+    const char* const end = pair.second.data() + pair.second.size();
+    if (const auto read = std::from_chars(pair.second.data(), end, wanted.lengths[pair.first]);
+        read.ec != std::errc() || read.ptr != end) {
+      return invalid("--length ", item, " does not give a number of tensors.");
+    }
+  }
+  const auto given = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  wanted.options.expand = options.expand ? 1 : 0;
+  wanted.options.weights = given(options.weights);
+  wanted.options.imatrix = given(options.imatrix);
+  wanted.options.train_buffers = options.train_buffers ? 1 : 0;
+  wanted.options.fake_quantize = options.fake_quantize ? 1 : 0;
+  wanted.options.quantize = given(options.quantize);
+  wanted.point_to_it();
   return ok_status();
 }
 
@@ -100,42 +211,16 @@ Status run_convert(const ConvertArguments& options) {
   outputs.reads("the weights", options.weights);
   outputs.reads("the importance matrix", options.imatrix);
   TRY(outputs.file("-o", options.output));
-  if (!options.example.empty()) {
-    if (!options.output.ends_with(".onnx")) {
-      return invalid("An example is written as an ONNX file, and \"", options.output, "\" does not end in .onnx.");
-    }
-    TRY(convert::write_example_onnx(options.example, options.output, options.seed));
-    std::printf("Wrote %s.\n", options.output.c_str());
-    return ok_status();
-  }
+  if (!options.example.empty()) return write_example(options);
   if (!options.base.empty()) return convert_adapter(options);
-  convert::FileOptions wanted;
-  TRY_ASSIGN(wanted.bindings, parse_bindings(options.bind));
-  TRY(read_constants(options.constants, wanted));
-  for (const std::string& item : split_lists(options.open)) {
-    TRY_ASSIGN(convert::OpenAxis open, parse_open(item));
-    wanted.opens.push_back(std::move(open));
-  }
-  wanted.parameters = split_lists(options.parameters);
-  for (const std::string& item : options.lengths) {
-    TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
-    const char* const end = pair.second.data() + pair.second.size();
-    if (const auto read = std::from_chars(pair.second.data(), end, wanted.lengths[pair.first]);
-        read.ec != std::errc() || read.ptr != end) {
-      return invalid("--length ", item, " does not give a number of tensors.");
-    }
-  }
-  wanted.weights.expand = options.expand;
-  wanted.weights_file = options.weights;
-  wanted.imatrix = options.imatrix;
-  wanted.train_buffers = options.train_buffers;
-  wanted.keep_grid = options.fake_quantize;
-  TRY_ASSIGN(wanted.weights.quantize, parse_block_format(options.quantize));
-  convert::Report report;
-  const auto converted = convert::convert_file(os::system_files(), options.input, wanted, report);
-  if (converted.ok()) return finish(options, report, converted->model);
-  if (options.json || !report.entries.empty()) print(options, report);
-  return converted.status();
+  Wanted wanted;
+  TRY(read_wanted(options, wanted));
+  graft_conversion* made = nullptr;
+  const graft_status status = graft_convert(options.input.c_str(), &wanted.options, nullptr, &made);
+  const Owned<graft_conversion> conversion(made);
+  if (status == GRAFT_OK) return finish(options, made);
+  print(options, made);
+  return failure(status, made);
 }
 
 }  // namespace
@@ -147,7 +232,7 @@ Action add_convert(CLI::App& app) {
       "IN", options->input,
       "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
-                      ->check(CLI::IsMember(convert::example_names()));
+                      ->check(CLI::IsMember(all_names(graft_convert_example_name)));
   source->require_option(1);
   app.add_option("--seed", options->seed, "Seed of the example's weights")->check(whole(0))->needs(example);
   app.add_option("-o,--output", options->output, "The file to write: .graft, or .onnx for an example")->required();

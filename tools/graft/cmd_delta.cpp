@@ -1,23 +1,26 @@
 // graft delta: what training changed as a small file; made, averaged over clients, put on a model.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
-#include "runtime/delta/average.h"
-#include "runtime/delta/delta_file.h"
-#include "runtime/delta/privacy.h"
-#include "runtime/delta/server.h"
-#include "tools/bench/model_io.h"
+#include "graft/adapters.h"
+#include "graft/delta.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/checkpoint_report.h"
+#include "tools/graft/command.h"
 #include "tools/graft/output.h"
+#include "tools/graft/public_api.h"
 #include "tools/graft/server_flags.h"
 
 namespace graft::cli {
 namespace {
 
-using delta::Delta;
+constexpr std::array<const char*, 4> kCodings = {"f32", "bf16", "int8", "fixed"};  // as graft_delta_coding
 
 struct DeltaArguments {
   std::string base;
@@ -27,7 +30,10 @@ struct DeltaArguments {
   std::string output;
   std::string coding = "f32";
   std::string residual;
-  delta::MakeOptions make;
+  std::uint64_t samples = 1;
+  std::uint64_t local_steps = 0;
+  std::uint32_t fixed_bits = 8;
+  std::uint32_t room = 1024;
   std::optional<std::uint64_t> seed;
   double rate = 1;
   ServerFlags server;
@@ -35,7 +41,7 @@ struct DeltaArguments {
   std::string weights = "samples";
   bool products = false;
   std::uint32_t rank = 0;
-  double noise = 0;
+  double noise = 0;  ///< of make and average
   double clip_norm = 0;
   double delta = 1e-5;
   double share = 1;
@@ -44,155 +50,273 @@ struct DeltaArguments {
   bool in_place = false;
 };
 
+template <typename T>
+T sized() {
+  T out = {};
+  out.struct_size = sizeof out;
+  return out;
+}
+
+const std::uint64_t* given(const std::optional<std::uint64_t>& seed) { return seed ? &*seed : nullptr; }
+
+Result<Owned<graft_delta>> read_delta(graft_context* context, const std::string& path) {
+  graft_delta* made = nullptr;
+  const graft_status loaded = graft_delta_load(context, path.c_str(), &made);
+  Owned<graft_delta> delta(made);
+  TRY(checked(loaded, context));
+  return delta;
+}
+
+Result<graft_delta_info> describe(graft_context* context, graft_delta* delta) {
+  auto info = sized<graft_delta_info>();
+  TRY(checked(graft_delta_describe(delta, &info), context));
+  return info;
+}
+
+Result<std::uint64_t> size_of(const std::string& path) {
+  std::error_code failed;
+  const std::uint64_t bytes = std::filesystem::file_size(path, failed);
+  if (failed) return error(Code::io_error, "The size of \"", path, "\" is not known: ", failed.message(), ".");
+  return bytes;
+}
+
+/// What coding lost is written beside the file that keeps it and takes its place when the delta is written, too: a
+/// delta that could not be is made again from what was there.
+class KeptResidual {
+ public:
+  explicit KeptResidual(const std::string& path) : path_(path), next_(path.empty() ? "" : path + ".next") {}
+  KeptResidual(const KeptResidual&) = delete;
+  KeptResidual& operator=(const KeptResidual&) = delete;
+  ~KeptResidual() {
+    std::error_code ignored;
+    if (!next_.empty()) std::filesystem::remove(next_, ignored);
+  }
+  Status begin() const {
+    std::error_code failed;
+    if (next_.empty() || !std::filesystem::exists(path_, failed)) return ok_status();
+    std::filesystem::copy_file(path_, next_, std::filesystem::copy_options::overwrite_existing, failed);
+    if (failed) return error(Code::io_error, "\"", path_, "\" cannot be copied: ", failed.message(), ".");
+    return ok_status();
+  }
+  const char* path() const { return next_.empty() ? nullptr : next_.c_str(); }
+  Status finish() const {
+    std::error_code failed;
+    if (!next_.empty()) std::filesystem::rename(next_, path_, failed);
+    if (failed) return error(Code::io_error, "\"", path_, "\" cannot be replaced: ", failed.message(), ".");
+    return ok_status();
+  }
+
+ private:
+  std::string path_;
+  std::string next_;
+};
+
 Status make(const DeltaArguments& options) {
   Outputs outputs;
   outputs.reads("the base", options.base);
   outputs.reads("the new model", options.updated);
   TRY(outputs.file("-o", options.output));
   TRY(outputs.file("--residual", options.residual));
-  delta::MakeOptions make = options.make;
-  TRY_ASSIGN(make.coding, delta::parse_coding(options.coding));
-  make.seed = options.seed;
-  delta::Residual residual;
-  if (!options.residual.empty()) {
-    TRY_ASSIGN(residual, delta::read_residual(os::system_files(), options.residual));
-    make.residual = &residual;
+  const auto* const coding = std::ranges::find(kCodings, options.coding);
+  if (coding == kCodings.end()) {
+    return invalid("A delta is coded as f32, bf16, int8 or fixed, not as \"", options.coding, "\".");
   }
-  TRY_ASSIGN(const Model base, open_model(options.base));
-  TRY_ASSIGN(const Model updated, open_model(options.updated));
-  TRY_ASSIGN(const Delta made, delta::make(base, updated, make));
-  TRY(delta::write_delta(os::system_files(), options.output, made));
-  if (make.residual != nullptr) {
-    TRY(delta::write_residual(os::system_files(), options.residual, made, residual));
-  }
-  TRY_ASSIGN(const os::FileInfo info, os::system_files().info(options.output));
-  std::printf("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), made.tensors.size(),
-              grouped(made.elements()).c_str(), made.norm,
-              made.clip_norm > 0 && made.norm > made.clip_norm ? cat(" clipped to ", made.clip_norm).c_str() : "",
-              bytes_text(info.size).c_str());
+  auto wanted = sized<graft_delta_options>();
+  wanted.samples = options.samples;
+  wanted.local_steps = options.local_steps;
+  wanted.coding = static_cast<graft_delta_coding>(coding - kCodings.begin());
+  wanted.fixed_bits = options.fixed_bits;
+  wanted.whole = options.fixed_bits == 0 ? 1 : 0;
+  wanted.room = options.room;
+  wanted.clip_norm = options.clip_norm;
+  wanted.noise = options.noise;
+  wanted.seed = given(options.seed);
+  const KeptResidual residual(options.residual);
+  TRY(residual.begin());
+  wanted.residual = residual.path();
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto base, open_model(context.get(), options.base));
+  TRY_ASSIGN(const auto updated, open_model(context.get(), options.updated));
+  graft_delta* made = nullptr;
+  const graft_status status = graft_delta_make(base.get(), updated.get(), &wanted, &made);
+  const Owned<graft_delta> delta(made);
+  TRY(checked(status, context.get()));
+  TRY(checked(graft_delta_save(made, options.output.c_str()), context.get()));
+  TRY(residual.finish());
+  TRY_ASSIGN(const graft_delta_info info, describe(context.get(), made));
+  TRY_ASSIGN(const std::uint64_t bytes, size_of(options.output));
+  std::printf("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), info.tensors,
+              grouped(info.numbers).c_str(), info.norm,
+              info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str() : "",
+              bytes_text(bytes).c_str());
   return ok_status();
 }
 
-Status save_server(const DeltaArguments& options, const delta::Server& server) {
-  if (options.server_state.empty()) return ok_status();
-  TRY_ASSIGN(const auto bytes, server.state());
-  const std::array parts = {std::span<const std::byte>(bytes)};
-  return os::atomic_write_file(os::system_files(), options.server_state, parts);
+Result<Owned<graft_server>> open_server(graft_context* context, const DeltaArguments& options) {
+  auto wanted = sized<graft_server_options>();
+  TRY_ASSIGN(wanted.kind, server_kind_of(options.server));
+  wanted.rate = options.server.rate;
+  wanted.beta1 = options.server.beta1;
+  wanted.beta2 = options.server.beta2;
+  wanted.own_beta2 = 1;
+  wanted.tau = options.server.tau;
+  graft_server* made = nullptr;
+  const graft_status created = graft_server_create(context, &wanted, &made);
+  Owned<graft_server> server(made);
+  TRY(checked(created, context));
+  return server;
 }
 
 Status apply(const DeltaArguments& options) {
-  os::FileSystem& files = os::system_files();
   Outputs outputs;
   outputs.replaces("the base", options.base, options.in_place);
   outputs.reads("the delta", options.file);
   TRY(outputs.file("-o", options.output));
   TRY(outputs.file("--server-state", options.server_state));
-  TRY_ASSIGN(const delta::ServerOptions server_options, server_options_of(options.server));
-  const bool keeps = server_options.kind != delta::ServerKind::fedavg || server_options.beta1 > 0;
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto server, open_server(context.get(), options));
+  const bool keeps = graft_server_keeps(server.get()) != 0;
   if (keeps && options.server_state.empty()) {
     return invalid("This server's step has moments, which go from round to round: name a file with --server-state.");
   }
-  TRY_ASSIGN(const Model base, open_model(options.base));
-  TRY_ASSIGN(Delta delta, delta::read_delta(files, options.file));
-  TRY(check_base(delta, base));
-  delta::Server server(server_options);
-  if (!options.server_state.empty() && os::exists(files, options.server_state)) {
-    TRY_ASSIGN(const auto bytes, os::read_file(files, options.server_state, std::uint64_t{1} << 31));
-    TRY(server.restore(bytes.bytes(), options.server_state));
+  TRY_ASSIGN(const auto model, open_model(context.get(), options.base));
+  TRY_ASSIGN(auto delta, read_delta(context.get(), options.file));
+  std::error_code ignored;
+  if (!options.server_state.empty() && std::filesystem::exists(options.server_state, ignored)) {
+    TRY(checked(graft_server_load(server.get(), options.server_state.c_str()), context.get()));
   }
   if (keeps) {
-    TRY_ASSIGN(delta, server.step(delta, delta::statistics_of(base)));
+    graft_delta* step = nullptr;
+    TRY(checked(graft_server_step(server.get(), model.get(), delta.get(), &step), context.get()));
+    delta.reset(step);
   }
-  TRY_ASSIGN(const Model model, delta::apply(base, delta, keeps ? 1 : server_options.rate));
-  TRY(save_output(options.output, model));
-  TRY(save_server(options, server));
+  TRY_ASSIGN(const graft_delta_info info, describe(context.get(), delta.get()));
+  const double rate = keeps ? 1 : options.server.rate;
+  TRY(checked(graft_delta_apply(model.get(), delta.get(), rate), context.get()));
+  TRY(save_output(options.output, [&](const std::string& path) -> Status {
+    const auto save = info.of_adapters != 0 ? graft_model_save_adapters : graft_model_save;
+    return checked(save(model.get(), path.c_str()), context.get());
+  }));
+  if (!options.server_state.empty()) {
+    TRY(checked(graft_server_save(server.get(), options.server_state.c_str()), context.get()));
+  }
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
-Result<Delta> average_of(const DeltaArguments& options) {
-  const delta::Weighing weighing = options.weights == "equal" ? delta::Weighing::equal : delta::Weighing::samples;
+Result<Owned<graft_delta>> average_of(graft_context* context, const DeltaArguments& options) {
+  auto wanted = sized<graft_average_options>();
+  wanted.equal = options.weights == "equal" ? 1 : 0;
+  wanted.products = options.products ? 1 : 0;
+  wanted.rank = options.rank;
+  wanted.noise = options.noise;
+  wanted.clip_norm = options.clip_norm;
+  wanted.seed = given(options.seed);
+  graft_delta* result = nullptr;
   if (!options.products) {
-    delta::Averager averager({weighing, options.noise, options.clip_norm, options.seed});
+    graft_averager* made = nullptr;
+    const graft_status created = graft_averager_create(context, &wanted, &made);
+    const Owned<graft_averager> averager(made);
+    TRY(checked(created, context));
     for (const std::string& path : options.files) {
-      TRY_ASSIGN(const Delta next, delta::read_delta(os::system_files(), path));
-      TRY(averager.add(next).with_context(cat("While adding \"", path, "\"")));
+      TRY_ASSIGN(const auto next, read_delta(context, path));
+      TRY(checked(graft_averager_add(made, next.get()), context).with_context(cat("While adding \"", path, "\"")));
     }
-    return averager.finish();
+    TRY(checked(graft_averager_finish(made, &result), context));
+    return Owned<graft_delta>(result);
   }
-  std::vector<Delta> deltas;
+  std::vector<Owned<graft_delta>> deltas;
+  std::vector<graft_delta*> raw;
   for (const std::string& path : options.files) {
-    TRY_ASSIGN(Delta next, delta::read_delta(os::system_files(), path));
+    TRY_ASSIGN(auto next, read_delta(context, path));
+    raw.push_back(next.get());
     deltas.push_back(std::move(next));
   }
-  TRY_ASSIGN(delta::Products products, average_products(deltas, options.rank, weighing));
-  std::printf("Matrices of rank %u hold %.4g%% of the exact average's squared norm.\n", products.average.rank,
-              100 * products.kept);
-  return std::move(products.average);
+  TRY(checked(graft_delta_average(context, raw.data(), raw.size(), &wanted, &result), context));
+  Owned<graft_delta> average(result);
+  TRY_ASSIGN(const graft_delta_info info, describe(context, result));
+  std::printf("Matrices of rank %u hold %.4g%% of the exact average's squared norm.\n", info.rank, 100 * info.kept);
+  return average;
 }
 
 Status average(const DeltaArguments& options) {
   Outputs outputs;
   for (const std::string& path : options.files) outputs.reads("a delta", path);
   TRY(outputs.file("-o", options.output));
-  TRY_ASSIGN(const Delta average, average_of(options));
-  TRY(delta::write_delta(os::system_files(), options.output, average));
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto average, average_of(context.get(), options));
+  TRY(checked(graft_delta_save(average.get(), options.output.c_str()), context.get()));
+  TRY_ASSIGN(const graft_delta_info info, describe(context.get(), average.get()));
   std::printf("Wrote %s: the average of %u clients and %llu samples, norm %.6g.\n", options.output.c_str(),
-              average.clients, static_cast<unsigned long long>(average.samples), average.norm);
+              info.clients, static_cast<unsigned long long>(info.samples), info.norm);
   return ok_status();
 }
 
+void print_json(const nlohmann::ordered_json& json) { std::printf("%s\n", json.dump(2).c_str()); }
+
 Status info(const DeltaArguments& options) {
-  TRY_ASSIGN(const Delta delta, delta::read_delta(os::system_files(), options.file));
-  TRY_ASSIGN(const os::FileInfo file, os::system_files().info(options.file));
-  const bool adapters = delta.kind == delta::Kind::adapters;
-  const std::string coding(delta::coding_name(delta.coding));
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto delta, read_delta(context.get(), options.file));
+  TRY_ASSIGN(const graft_delta_info info, describe(context.get(), delta.get()));
+  TRY_ASSIGN(const std::uint64_t bytes, size_of(options.file));
+  const bool adapters = info.of_adapters != 0;
+  const char* const coding = kCodings[static_cast<std::size_t>(info.coding)];
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  std::string lines;
+  for (std::size_t i = 0; i < info.tensors; ++i) {
+    auto text = sized<graft_tensor_text>();
+    graft_tensor_info tensor = {};
+    TRY(checked(graft_delta_tensor_text(delta.get(), i, &text), context.get()));
+    TRY(checked(graft_delta_tensor(delta.get(), i, &tensor), context.get()));
+    lines += cat("  ", text.name, " ", text.shape, "\n");
+    if (!options.json) continue;
+    const std::vector<std::int64_t> dims(tensor.dims, tensor.dims + tensor.rank);
+    tensors.push_back({{"name", text.name}, {"shape", dims}, {"dtype", text.dtype}});
+  }
   if (options.json) {
-    nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
-    for (const auto& tensor : delta.tensors) {
-      tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape.values()}, {"dtype", dtype_name(tensor.dtype)}});
-    }
-    cli::print({{"kind", adapters ? "adapters" : "weights"},
-                {"base", hash_text(delta.base)},
-                {"base_file", delta.base_file},
-                {"samples", delta.samples},
-                {"clients", delta.clients},
-                {"local_steps", delta.local_steps},
-                {"rank", delta.rank},
+    print_json({{"kind", adapters ? "adapters" : "weights"},
+                {"base", info.base},
+                {"base_file", info.base_file},
+                {"samples", info.samples},
+                {"clients", info.clients},
+                {"local_steps", info.local_steps},
+                {"rank", info.rank},
                 {"coding", coding},
-                {"fixed_bits", delta.fixed_bits},
-                {"norm", delta.norm},
-                {"clip_norm", delta.clip_norm},
-                {"noise", delta.noise},
-                {"numbers", delta.elements()},
-                {"bytes", file.size},
+                {"fixed_bits", info.fixed_bits},
+                {"norm", info.norm},
+                {"clip_norm", info.clip_norm},
+                {"noise", info.noise},
+                {"numbers", info.numbers},
+                {"bytes", bytes},
                 {"tensors", tensors}});
     return ok_status();
   }
   std::printf("%s of %s (weights %s)\n", adapters ? "Adapters" : "Changes",
-              delta.base_file.empty() ? "a model" : delta.base_file.c_str(), hash_text(delta.base).c_str());
-  std::printf("clients      %u\nsamples      %llu\nlocal steps  %llu\n", delta.clients,
-              static_cast<unsigned long long>(delta.samples), static_cast<unsigned long long>(delta.local_steps));
-  if (delta.rank > 0) std::printf("rank         %u\n", delta.rank);
-  std::printf("coding       %s\nnorm         %.6g\n", coding.c_str(), delta.norm);
-  if (delta.clip_norm > 0) std::printf("clipped to   %.6g\n", delta.clip_norm);
-  if (delta.noise > 0) std::printf("noise        %.6g\n", delta.noise);
-  std::printf("numbers      %s in %zu tensors, %s\n", grouped(delta.elements()).c_str(), delta.tensors.size(),
-              bytes_text(file.size).c_str());
-  for (const auto& tensor : delta.tensors) std::printf("  %s %s\n", tensor.name.c_str(), tensor.shape.text().c_str());
+              *info.base_file == '\0' ? "a model" : info.base_file, info.base);
+  std::printf("clients      %u\nsamples      %llu\nlocal steps  %llu\n", info.clients,
+              static_cast<unsigned long long>(info.samples), static_cast<unsigned long long>(info.local_steps));
+  if (info.rank > 0) std::printf("rank         %u\n", info.rank);
+  std::printf("coding       %s\nnorm         %.6g\n", coding, info.norm);
+  if (info.clip_norm > 0) std::printf("clipped to   %.6g\n", info.clip_norm);
+  if (info.noise > 0) std::printf("noise        %.6g\n", info.noise);
+  std::printf("numbers      %s in %zu tensors, %s\n%s", grouped(info.numbers).c_str(), info.tensors,
+              bytes_text(bytes).c_str(), lines.c_str());
   return ok_status();
 }
 
 Status privacy(const DeltaArguments& options) {
-  TRY_ASSIGN(const auto cost, delta::privacy_of(options.noise, options.share, options.rounds, options.delta));
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  double epsilon = 0;
+  TRY(checked(graft_delta_privacy(context.get(), options.noise, options.share, options.rounds, options.delta, &epsilon),
+              context.get()));
   if (options.json) {
-    cli::print({{"epsilon", cost.epsilon}, {"delta", options.delta}, {"order", cost.order}});
+    const std::uint32_t order = graft_delta_privacy_order(options.noise, options.share, options.rounds, options.delta);
+    print_json({{"epsilon", epsilon}, {"delta", options.delta}, {"order", order}});
   } else {
     std::printf(
         "(epsilon, delta) = (%.4g, %g): %llu rounds, each with %.4g%% of the clients and noise of %g times the "
         "norm that each is clipped to.\n",
-        cost.epsilon, options.delta, static_cast<unsigned long long>(options.rounds), 100 * options.share,
-        options.noise);
+        epsilon, options.delta, static_cast<unsigned long long>(options.rounds), 100 * options.share, options.noise);
   }
   return ok_status();
 }
@@ -205,24 +329,23 @@ void add_make(CLI::App* app, const std::shared_ptr<DeltaArguments>& options) {
   app->add_option("BASE", options->base, "The model or adapters that training began with")->required();
   app->add_option("NEW", options->updated, "What training wrote: the same model, or adapters")->required();
   app->add_option("-o,--output", options->output, "The delta file to write")->required();
-  app->add_option("--samples", options->make.samples, "Samples that training used: the delta's weight (1)")
-      ->check(whole(1));
-  app->add_option("--local-steps", options->make.local_steps, "Optimizer steps that it took (0)")->check(whole(0));
+  app->add_option("--samples", options->samples, "Samples that training used: the delta's weight (1)")->check(whole(1));
+  app->add_option("--local-steps", options->local_steps, "Optimizer steps that it took (0)")->check(whole(0));
   app->add_option("--codec", options->coding, "f32, bf16, int8 (blocks of 256) or fixed (integers)");
   app->add_option("--residual", options->residual,
                   "What coding lost is kept in this file and added to the next round's delta");
-  app->add_option("--fixed-bits", options->make.fixed_bits, "Of --codec fixed: bits behind the point (8)")
-      ->check(whole(0, delta::kMaxFixedBits));
-  app->add_option("--room", options->make.room, "Of --codec fixed: clients that must fit in a sum (1024)")
+  app->add_option("--fixed-bits", options->fixed_bits, "Of --codec fixed: bits behind the point (8)")
+      ->check(whole(0, 30));
+  app->add_option("--room", options->room, "Of --codec fixed: clients that must fit in a sum (1024)")
       ->check(whole(1, UINT32_MAX));
-  app->add_option("--clip-norm", options->make.clip_norm, "Scale the delta to this L2 norm where it is longer")
+  app->add_option("--clip-norm", options->clip_norm, "Scale the delta to this L2 norm where it is longer")
       ->check(positive());
-  app->add_option("--noise", options->make.noise, "Add normal noise of so many times --clip-norm")->check(positive());
+  app->add_option("--noise", options->noise, "Add normal noise of so many times --clip-norm")->check(positive());
   add_seed(app, options->seed);
   app->callback([app, options] {
     const bool fixed = options->coding == "fixed";
     refuse_idle(*app, !fixed, {"--fixed-bits", "--room"}, "without --codec fixed.");
-    refuse_idle(*app, options->make.noise == 0, {"--seed"}, "without --noise.");
+    refuse_idle(*app, options->noise == 0, {"--seed"}, "without --noise.");
   });
 }
 

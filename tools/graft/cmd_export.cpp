@@ -1,12 +1,12 @@
 // graft export: a model back to the formats of other programs.
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
-#include "tools/common/status.h"
-#include "tools/convert/export_file.h"
+#include "tools/graft/command.h"
 #include "tools/graft/output.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -24,16 +24,29 @@ struct ExportArguments {
   bool allow_non_finite = false;
 };
 
-std::string format_of(const ExportArguments& options) { return convert::export_format(options.format, options.output); }
+std::string format_of(const ExportArguments& options) {
+  return options.format.empty() ? graft_export_format_of(options.output.c_str()) : options.format;
+}
 
-void print(const ExportArguments& options, const convert::ExportReport& report) {
+void print(const ExportArguments& options, const graft_conversion* exported) {
+  const char* const text = graft_conversion_report_json(exported);
   if (options.json) {
-    std::printf("%s\n", report.json().c_str());
+    std::printf("%s\n", text);
     return;
   }
-  if (options.errors) std::printf("%s\n", convert::errors_table(report.blocks).c_str());
-  for (const std::string& note : report.notes) std::printf("%s\n", note.c_str());
-  std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report.tensors, bytes_text(report.bytes).c_str());
+  if (options.errors) std::printf("%s\n", graft_conversion_errors(exported));
+  const auto report = nlohmann::json::parse(text);
+  for (const auto& note : report["notes"]) std::printf("%s\n", note.get_ref<const std::string&>().c_str());
+  std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report["tensors"].get<std::size_t>(),
+              bytes_text(report["bytes"].get<std::uint64_t>()).c_str());
+}
+
+/// A sentence of the interface in the words of the command line.
+std::string in_flags(std::string sentence) {
+  constexpr std::string_view kOption = "(allow_non_finite does";
+  if (const auto at = sentence.find(kOption); at != std::string::npos)
+    sentence.replace(at, kOption.size(), "(--allow-non-finite does");
+  return sentence;
 }
 
 // The names of files in a folder that another program's loader would look for.
@@ -51,18 +64,23 @@ Status run_export(const ExportArguments& options) {
   } else {
     TRY(outputs.file("-o", options.output));
   }
-  TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
+  TRY(check_is_model(options.path));
   if (format_of(options) == "tflite" && options.source.empty()) {
     return invalid("A TFLite file is written over the one that the model was converted from: name that with --source.");
   }
-  if (!options.allow_non_finite) {
-    TRY(model.check_finite().with_context(
-        cat("\"", options.path, "\" was not exported (--allow-non-finite does it in any case)")));
-  }
-  auto report = convert::export_file(os::system_files(), model, options.output,
-                                     {options.format, options.dtype, options.source, true, options.imatrix});
-  if (!report.ok()) return std::move(report).status().with_context(cat("\"", options.path, "\" was not exported"));
-  print(options, *report);
+  graft_export_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  const auto given = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  wanted.format = given(options.format);
+  wanted.dtype = given(options.dtype);
+  wanted.source = given(options.source);
+  wanted.allow_non_finite = options.allow_non_finite ? 1 : 0;
+  wanted.imatrix = given(options.imatrix);
+  graft_conversion* made = nullptr;
+  const graft_status status = graft_export(options.path.c_str(), &wanted, options.output.c_str(), &made);
+  const Owned<graft_conversion> exported(made);
+  if (status != GRAFT_OK) return error(static_cast<Code>(status), in_flags(graft_conversion_message(made)));
+  print(options, made);
   return ok_status();
 }
 
@@ -77,9 +95,9 @@ Action add_export(CLI::App& app) {
       ->required();
   app.add_option("--format", options->format,
                  "gguf, safetensors, onnx, tflite or folder, whatever the output's name ends in")
-      ->check(CLI::IsMember(convert::export_formats()));
+      ->check(CLI::IsMember(all_names(graft_export_format_name)));
   app.add_option("--dtype", options->dtype, "What matrices become (default: what they are in the model)")
-      ->check(CLI::IsMember(convert::export_dtypes()));
+      ->check(CLI::IsMember(all_names(graft_export_dtype_name)));
   app.add_option("--source", options->source,
                  "The ONNX or TFLite file that the model was converted from, whose graph stays (default for ONNX: "
                  "graft's own graph)");

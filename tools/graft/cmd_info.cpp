@@ -1,14 +1,16 @@
 // graft info: a model by layer, before anything runs.
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
-#include "runtime/core/source_order.h"
-#include "runtime/model/counted.h"
-#include "runtime/session/text_model.h"
-#include "tools/bench/model_io.h"
+#include "graft/language.h"
+#include "graft/parameters.h"
+#include "graft/plan.h"
 #include "tools/common/options.h"
+#include "tools/graft/command.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -19,46 +21,121 @@ struct InfoArguments {
   bool json = false;
 };
 
-nlohmann::ordered_json ports(const Graph& graph, const std::vector<Output>& list) {
+/// Metadata of a model that was converted without its tokenizer: a sentence that says why.
+constexpr std::string_view kTokenizerFault = "text.no_tokenizer";
+
+struct Port {
+  std::string name;
+  std::string dtype;
+  std::string shape;
+  std::string note = {};  ///< of an output that is as long as the data decide
+};
+
+struct Layer {
+  std::string name;
+  std::string op;
+  std::string shape;
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t flops = 0;
+};
+
+/// All that is told of a model.
+struct Info {
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+  std::optional<std::string> tokenizer = {};  ///< "scored_bpe, 2048 tokens", or what is wrong with it; none: no such
+  std::vector<Port> inputs = {};
+  std::vector<Port> outputs = {};
+  std::vector<Port> parameters = {};
+  Bindings bindings = {};
+  std::vector<Layer> layers = {};
+  Layer total = {};
+};
+
+nlohmann::ordered_json json_of(const std::vector<Port>& ports) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const Output& port : list) {
-    const Value& value = graph.value(port.value);
-    out.push_back({{"name", port.name}, {"dtype", dtype_name(value.dtype)}, {"shape", source_shape(value).text()}});
-  }
+  for (const Port& port : ports) out.push_back({{"name", port.name}, {"dtype", port.dtype}, {"shape", port.shape}});
   return out;
 }
 
-std::vector<Output> inputs_of(const Graph& graph) {
-  std::vector<Output> list;
-  for (const ValueId id : graph.inputs()) list.push_back({graph.value(id).name, id});
-  return list;
-}
-
-std::vector<Output> parameters_of(const Graph& graph) {
-  std::vector<Output> list;
-  for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
-    const Value& value = graph.values()[i];
-    if (value.kind == ValueKind::parameter) list.push_back({value.name, ValueId{i}});
+/// Of an output that is as long as the data decide: which axis is, and what says how long.
+std::string count_note(const graft_context* context, graft_model* model, std::size_t index) {
+  std::uint32_t axis = 0;
+  const char* count = nullptr;
+  const graft_status told = graft_model_counted(model, index, &axis, &count);
+  if (told == GRAFT_NOT_FOUND) return {};
+  if (told != GRAFT_OK) return cat("  ", graft_message(context));
+  const std::string name = count;
+  graft_tensor_info info = {};
+  const char* symbol = "";
+  if (graft_model_tensor(model, GRAFT_OUTPUTS, index, &info) != GRAFT_OK ||
+      graft_model_dimension(model, GRAFT_OUTPUTS, index, axis, &symbol) != GRAFT_OK) {
+    return cat("  ", graft_message(context));
   }
-  return list;
+  const std::string most = *symbol != '\0' ? symbol : cat(info.dims[axis]);
+  return cat("  (axis ", axis, ": up to ", most, ", as many as \"", name, "\" says)");
 }
 
-Layer total_of(const std::vector<Layer>& layers) {
-  Layer total;
-  for (const Layer& layer : layers) {
-    total.parameters += layer.parameters;
-    total.bytes += layer.bytes;
-    total.flops += layer.flops;
+Status read_ports(const graft_context* context, graft_model* model, graft_tensor_kind kind, std::vector<Port>& ports) {
+  for (std::size_t i = 0; i < graft_model_count(model, kind); ++i) {
+    graft_tensor_text text = {};
+    text.struct_size = sizeof text;
+    TRY(checked(graft_model_tensor_text(model, kind, i, &text), context));
+    ports.push_back({text.name, text.dtype, text.shape});
+    if (kind == GRAFT_OUTPUTS) ports.back().note = count_note(context, model, i);
   }
-  return total;
+  return ok_status();
 }
 
-/// "scored_bpe, 2048 tokens", or what is wrong with it; nothing where the model has none.
-std::optional<std::string> tokenizer_text(const Model& model) {
-  if (!model.tokenizer && !model.metadata.contains(kMetaTokenizerFault)) return std::nullopt;
-  const auto tokenizer = tokenizer_of(model);
-  if (!tokenizer.ok()) return tokenizer.status().message();
-  return cat(text::algorithm_name(tokenizer->vocabulary().algorithm), ", ", tokenizer->size(), " tokens");
+Status read_metadata(const graft_context* context, graft_model* model, Info& info) {
+  for (std::size_t i = 0; i < graft_model_metadata_count(model); ++i) {
+    const char* key = nullptr;
+    const char* value = nullptr;
+    TRY(checked(graft_model_metadata_at(model, i, &key, &value), context));
+    info.metadata.emplace_back(key, value);
+  }
+  graft_tokenizer* made = nullptr;
+  const graft_status created = graft_tokenizer_create(model, &made);
+  const Owned<graft_tokenizer> tokenizer(made);
+  const char* fault = nullptr;
+  if (created == GRAFT_OK) {
+    info.tokenizer = cat(graft_tokenizer_algorithm(made), ", ", graft_tokenizer_size(made), " tokens");
+  } else if (const std::string why = graft_message(context);
+             created != GRAFT_NOT_FOUND ||
+             graft_model_metadata(model, std::string(kTokenizerFault).c_str(), &fault) == GRAFT_OK) {
+    info.tokenizer = why;
+  }
+  return ok_status();
+}
+
+Status read_layers(const graft_context* context, graft_model* model, const PublicBindings& given, Info& info) {
+  const graft_binding* bindings = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_model_complete_bindings(model, given.data(), given.size(), &bindings, &count), context));
+  for (std::size_t i = 0; i < count; ++i) info.bindings.emplace(bindings[i].name, bindings[i].size);
+  const graft_layer* layers = nullptr;
+  TRY(checked(graft_model_layers(model, given.data(), given.size(), &layers, &count), context));
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_layer& layer = layers[i];
+    info.layers.push_back({layer.name, layer.op, layer.shape, layer.parameters, layer.bytes, layer.flops});
+    info.total.parameters += layer.parameters;
+    info.total.bytes += layer.bytes;
+    info.total.flops += layer.flops;
+  }
+  return ok_status();
+}
+
+Result<Info> read_info(const InfoArguments& options) {
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto model, open_model(context.get(), options.path));
+  TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
+  Info info;
+  TRY(read_layers(context.get(), model.get(), PublicBindings(given), info));
+  TRY(read_metadata(context.get(), model.get(), info));
+  TRY(read_ports(context.get(), model.get(), GRAFT_INPUTS, info.inputs));
+  TRY(read_ports(context.get(), model.get(), GRAFT_OUTPUTS, info.outputs));
+  TRY(read_ports(context.get(), model.get(), GRAFT_PARAMETERS, info.parameters));
+  return info;
 }
 
 std::string bindings_text(const Bindings& bindings) {
@@ -73,56 +150,39 @@ std::string shortened(const std::string& text) {
   return text.size() <= kMost ? text : cat(text.substr(0, 24), "... (", bytes_text(text.size()), ")");
 }
 
-/// Of an output that is as long as the data decide: which axis is, and what says how long.
-std::string count_note(const Model& model, const Output& port) {
-  const auto counted = counted_outputs(model);
-  if (!counted.ok()) return cat("  ", counted.status().message());
-  const auto found = std::ranges::find(*counted, port.name, &CountedOutput::name);
-  if (found == counted->end()) return {};
-  return cat("  (axis ", found->axis, ": up to ", source_shape(model.graph.value(port.value))[found->axis].text(),
-             ", as many as \"", found->count, "\" says)");
-}
-
-void print(const Model& model, const std::string& path, const std::vector<Layer>& layers, const Bindings& bindings) {
+void print(const Info& info, const std::string& path) {
   std::printf("%s\n", path.c_str());
-  for (const auto& [key, text] : model.metadata) {
-    if (key == kMetaTokenizerFault) continue;  // the line below says it whole
+  for (const auto& [key, text] : info.metadata) {
+    if (key == kTokenizerFault) continue;  // the line below says it whole
     if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), shortened(text).c_str());
   }
-  if (const auto tokenizer = tokenizer_text(model)) std::printf("  %-18s %s\n", "tokenizer", tokenizer->c_str());
-  for (const Output& port : inputs_of(model.graph)) {
-    const Value& value = model.graph.value(port.value);
-    std::printf("  input  %-24s %s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
-                source_shape(value).text().c_str());
+  if (info.tokenizer) std::printf("  %-18s %s\n", "tokenizer", info.tokenizer->c_str());
+  for (const Port& port : info.inputs) {
+    std::printf("  input  %-24s %s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str());
   }
-  for (const Output& port : model.graph.outputs()) {
-    const Value& value = model.graph.value(port.value);
-    std::printf("  output %-24s %s%s%s\n", port.name.c_str(), std::string(dtype_name(value.dtype)).c_str(),
-                source_shape(value).text().c_str(), count_note(model, port).c_str());
+  for (const Port& port : info.outputs) {
+    std::printf("  output %-24s %s%s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str(),
+                port.note.c_str());
   }
   std::printf("\n%-32s %-18s %-24s %12s %12s %10s\n", "layer", "op", "output", "parameters", "bytes", "FLOPs");
-  for (const Layer& layer : layers) {
+  for (const Layer& layer : info.layers) {
     std::printf("%-32s %-18s %-24s %12s %12s %10s\n", layer.name.c_str(), layer.op.c_str(), layer.shape.c_str(),
                 grouped(layer.parameters).c_str(), grouped(layer.bytes).c_str(),
                 si_text(static_cast<double>(layer.flops)).c_str());
   }
-  const Layer total = total_of(layers);
-  std::printf("%-32s %-18s %-24s %12s %12s %10s\n", "total", "", "", grouped(total.parameters).c_str(),
-              grouped(total.bytes).c_str(), si_text(static_cast<double>(total.flops)).c_str());
-  if (!bindings.empty()) std::printf("FLOPs at %s.\n", bindings_text(bindings).c_str());
+  std::printf("%-32s %-18s %-24s %12s %12s %10s\n", "total", "", "", grouped(info.total.parameters).c_str(),
+              grouped(info.total.bytes).c_str(), si_text(static_cast<double>(info.total.flops)).c_str());
+  if (!info.bindings.empty()) std::printf("FLOPs at %s.\n", bindings_text(info.bindings).c_str());
 }
 
 Status run_info(const InfoArguments& options) {
-  TRY_ASSIGN(const Model model, open_model(options.path));
-  TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
-  TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  TRY_ASSIGN(const std::vector<Layer> layers, layers_of(model, bindings));
+  TRY_ASSIGN(const Info info, read_info(options));
   if (!options.json) {
-    print(model, options.path, layers, bindings);
+    print(info, options.path);
     return ok_status();
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Layer& layer : layers) {
+  for (const Layer& layer : info.layers) {
     rows.push_back({{"name", layer.name},
                     {"op", layer.op},
                     {"output", layer.shape},
@@ -130,17 +190,18 @@ Status run_info(const InfoArguments& options) {
                     {"bytes", layer.bytes},
                     {"flops", layer.flops}});
   }
-  const Layer total = total_of(layers);
+  nlohmann::ordered_json metadata = nlohmann::ordered_json::object();
+  for (const auto& [key, text] : info.metadata) metadata[key] = text;
   const nlohmann::ordered_json all = {
       {"file", options.path},
-      {"metadata", model.metadata},
-      {"tokenizer", tokenizer_text(model).value_or("")},
-      {"inputs", ports(model.graph, inputs_of(model.graph))},
-      {"outputs", ports(model.graph, model.graph.outputs())},
-      {"parameters", ports(model.graph, parameters_of(model.graph))},
-      {"bindings", bindings},
+      {"metadata", metadata},
+      {"tokenizer", info.tokenizer.value_or("")},
+      {"inputs", json_of(info.inputs)},
+      {"outputs", json_of(info.outputs)},
+      {"parameters", json_of(info.parameters)},
+      {"bindings", info.bindings},
       {"layers", rows},
-      {"total", {{"parameters", total.parameters}, {"bytes", total.bytes}, {"flops", total.flops}}}};
+      {"total", {{"parameters", info.total.parameters}, {"bytes", info.total.bytes}, {"flops", info.total.flops}}}};
   std::printf("%s\n", all.dump(2).c_str());
   return ok_status();
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
 #include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
@@ -56,7 +57,7 @@ Status run_merge(const MergeArguments& options) {
   const Model& adapter = added.adapter;
   if (options.apart) {
     TRY(with_adapter(base, adapter).status());  // it fits
-    TRY(save_output(options.output, adapter));
+    TRY(save_output(options.output, saver_of(adapter)));
     std::printf("Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
@@ -67,7 +68,7 @@ Status run_merge(const MergeArguments& options) {
     return std::move(merged).status().with_context(
         of_file ? cat("While merging the adapter \"", options.adapter.files.front(), "\"") : "While adding tokens");
   }
-  TRY(save_output(options.output, *merged));
+  TRY(save_output(options.output, saver_of(*merged)));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }

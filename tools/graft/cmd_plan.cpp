@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "platform/base/checked.h"
+#include "runtime/core/quantized.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/passes/bind.h"

@@ -10,9 +10,11 @@
 #include "runtime/delta/average.h"
 #include "runtime/delta/delta_file.h"
 #include "runtime/delta/privacy.h"
+#include "runtime/delta/server.h"
 #include "runtime/session/training.h"
 #include "runtime/train/fit.h"
 #include "tools/bench/device.h"
+#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/adapted_model.h"
@@ -209,7 +211,9 @@ Status tell_privacy(const SimulateArguments& options, std::size_t members) {
 Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& options) {
   TRY_ASSIGN(DataSets sets, open_sets(options.train, model));
   if (!sets.training->size()) return invalid("Clients share a data set of known size.");
-  TRY_ASSIGN(const delta::ServerOptions server, server_options_of(options.server));
+  TRY_ASSIGN(const graft_server_kind kind, server_kind_of(options.server));
+  const delta::ServerOptions server = {static_cast<delta::ServerKind>(kind), options.server.rate, options.server.beta1,
+                                       options.server.beta2, options.server.tau};
   TRY_ASSIGN(const delta::Coding coding, delta::parse_coding(options.coding));
   TRY_ASSIGN(std::vector<Client> clients, share_out(options, *sets.training));
 
@@ -248,9 +252,9 @@ Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& optio
     const bool adapters = options.train.train.has_adapters();
     if (adapters) {
       TRY_ASSIGN(const Model adapter, adapter_of(global));
-      TRY(save_output(options.train.output, adapter));
+      TRY(save_output(options.train.output, saver_of(adapter)));
     } else {
-      TRY(save_output(options.train.output, global));
+      TRY(save_output(options.train.output, saver_of(global)));
     }
     std::printf("Wrote %s.\n", options.train.output.c_str());
   }

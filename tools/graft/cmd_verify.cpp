@@ -4,12 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session/verify.h"
-#include "tools/bench/device.h"
-#include "tools/bench/model_io.h"
+#include "graft/verify.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/progress.h"
+#include "tools/graft/command.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -24,83 +24,108 @@ struct VerifyArguments {
   bool deep = false;
 };
 
-void print(const std::vector<NodeVerdict>& verdicts, double tolerance) {
+struct Verdict {
+  std::string node;
+  std::string op;
+  double forward = 0;
+  double gradient = -1;
+  std::string failure;
+  bool passed = false;
+};
+
+void print(const std::vector<Verdict>& verdicts) {
   std::printf("%-32s %-18s %12s %12s  %s\n", "node", "op", "forward", "gradient", "");
-  for (const NodeVerdict& verdict : verdicts) {
+  for (const Verdict& verdict : verdicts) {
     char gradient[32] = "none";
     if (verdict.gradient >= 0) std::snprintf(gradient, sizeof gradient, "%.2e", verdict.gradient);
     std::printf("%-32s %-18s %12.2e %12s  %s%s\n", verdict.node.c_str(), verdict.op.c_str(), verdict.forward, gradient,
-                verdict.passed(tolerance) ? "ok" : "FAILED ", verdict.failure.c_str());
+                verdict.passed ? "ok" : "FAILED ", verdict.failure.c_str());
   }
 }
 
 // The file alone, for which no device is needed: all that is damaged, by name and place.
 Status verify_file(const VerifyArguments& options) {
-  TRY_ASSIGN(const Model model, open_model(options.path));
-  const std::vector<WeightDamage> damage = model.find_damage();
+  TRY_ASSIGN(const auto context, open_context_without_device());
+  TRY_ASSIGN(const auto model, open_model(context.get(), options.path));
+  const graft_damage* damage = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_model_find_damage(model.get(), &damage, &count), context.get()));
+  const std::uint64_t bytes = graft_model_weight_bytes(model.get());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const WeightDamage& d : damage) {
-    const std::string& name = model.graph.value(d.value).name;
-    rows.push_back({{"weight", name}, {"first_byte", d.begin}, {"last_byte", d.end - 1}});
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_damage& d = damage[i];
+    rows.push_back({{"weight", d.weight}, {"first_byte", d.first_byte}, {"last_byte", d.last_byte}});
     if (!options.json) {
-      std::printf("%s  bytes %llu to %llu of the file are damaged\n", name.c_str(),
-                  static_cast<unsigned long long>(d.begin), static_cast<unsigned long long>(d.end - 1));
+      std::printf("%s  bytes %llu to %llu of the file are damaged\n", d.weight,
+                  static_cast<unsigned long long>(d.first_byte), static_cast<unsigned long long>(d.last_byte));
     }
   }
   if (options.json) {
-    std::printf("%s\n",
-                nlohmann::ordered_json({{"weight_bytes", model.weight_bytes()}, {"damage", rows}}).dump(2).c_str());
-  } else if (damage.empty()) {
-    std::printf("The tables and %s of weights are what their checksums say.\n",
-                bytes_text(model.weight_bytes()).c_str());
+    std::printf("%s\n", nlohmann::ordered_json({{"weight_bytes", bytes}, {"damage", rows}}).dump(2).c_str());
+  } else if (count == 0) {
+    std::printf("The tables and %s of weights are what their checksums say.\n", bytes_text(bytes).c_str());
   }
-  if (damage.empty()) return ok_status();
-  return corrupt("The model file \"", options.path, "\" is damaged in ", damage.size(), " ",
-                 damage.size() == 1 ? "place" : "places", ", the first in the weight \"",
-                 model.graph.value(damage.front().value).name, "\", bytes ", damage.front().begin, " to ",
-                 damage.front().end - 1, ".");
+  if (count == 0) return ok_status();
+  return corrupt("The model file \"", options.path, "\" is damaged in ", count, " ", count == 1 ? "place" : "places",
+                 ", the first in the weight \"", damage->weight, "\", bytes ", damage->first_byte, " to ",
+                 damage->last_byte, ".");
 }
+
+/// What is told of while nodes are compared.
+struct Seen {
+  bool quiet = false;
+  std::vector<Verdict> verdicts = {};
+  std::unique_ptr<Progress> progress = nullptr;
+
+  static int tell(void* user, const graft_node_verdict* told) {
+    Seen& seen = *static_cast<Seen*>(user);
+    if (!seen.progress) seen.progress = std::make_unique<Progress>("op", told->total, seen.quiet);
+    seen.progress->update(told->done, told->node);
+    seen.verdicts.push_back({told->node, told->op, told->forward, told->gradient, told->failure, told->passed != 0});
+    return 0;
+  }
+};
 
 Status run_verify(const VerifyArguments& options) {
   if (options.deep) return verify_file(options);
-  TRY_ASSIGN(const Model model, open_model(options.path, WeightCheck::at_once));
   TRY_ASSIGN(const Bindings given, parse_bindings(options.bind));
-  TRY_ASSIGN(const Bindings bindings, complete_bindings(model, given, true));
-  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
-  std::vector<NodeVerdict> verdicts;
-  std::unique_ptr<Progress> progress;
-  TRY(verify_ops(device->device(), model, bindings, options.seed,
-                 [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
-                   if (!progress) progress = std::make_unique<Progress>("op", total, options.json);
-                   progress->update(done, verdict.node);
-                   verdicts.push_back(verdict);
-                   return ok_status();
-                 }));
-  progress.reset();
-  const auto failed = std::count_if(verdicts.begin(), verdicts.end(),
-                                    [&](const NodeVerdict& v) { return !v.passed(options.tolerance); });
+  TRY(check_is_model(options.path));
+  TRY_ASSIGN(auto context, open_context(options.flags));
+  TRY_ASSIGN(auto model, open_model(context.get(), options.path, GRAFT_CHECK_AT_ONCE));
+  const PublicBindings bindings(given);
+  graft_verify_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  wanted.bindings = bindings.data();
+  wanted.binding_count = bindings.size();
+  wanted.seed = options.seed;
+  wanted.tolerance = options.tolerance;
+  Seen seen{.quiet = options.json};
+  std::size_t nodes = 0, failed = 0;
+  const graft_status compared = graft_model_verify(model.get(), &wanted, Seen::tell, &seen, &nodes, &failed);
+  seen.progress.reset();
+  const Status outcome = checked(compared, context.get());
+  if (!outcome.ok() && failed == 0) return outcome;  // it did not come to an end
+  const std::vector<Verdict>& verdicts = seen.verdicts;
+  const std::string device = graft_device_name(context.get());
   if (options.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const NodeVerdict& v : verdicts) {
+    for (const Verdict& v : verdicts) {
       rows.push_back({{"node", v.node},
                       {"op", v.op},
                       {"forward", v.forward},
                       {"gradient", v.gradient},
                       {"failure", v.failure},
-                      {"passed", v.passed(options.tolerance)}});
+                      {"passed", v.passed}});
     }
-    std::printf(
-        "%s\n",
-        nlohmann::ordered_json({{"device", device->device().caps().device_name}, {"nodes", rows}}).dump(2).c_str());
+    std::printf("%s\n", nlohmann::ordered_json({{"device", device}, {"nodes", rows}}).dump(2).c_str());
   } else {
-    print(verdicts, options.tolerance);
-    std::printf("%zu of %zu different nodes agree with the reference on %s (tolerance %g).\n",
-                verdicts.size() - static_cast<std::size_t>(failed), verdicts.size(),
-                device->device().caps().device_name.c_str(), options.tolerance);
+    print(verdicts);
+    std::printf("%zu of %zu different nodes agree with the reference on %s (tolerance %g).\n", nodes - failed, nodes,
+                device.c_str(), options.tolerance);
   }
-  TRY(device->close());
-  if (failed == 0) return ok_status();
-  return error(Code::device_error, failed, " of ", verdicts.size(), " nodes differ from the reference on this device.");
+  model.reset();
+  TRY(close_context(std::move(context)));
+  return outcome;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "runtime/lora/adapter.h"
 #include "runtime/session/text_data.h"
+#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/evaluation_report.h"
@@ -71,9 +72,9 @@ Result<Evaluation> evaluate_for_gate(gpu::Device& device, const Model& model, da
 }
 
 Status save_result(const std::string& path, const TrainArguments& options, const Model& model) {
-  if (!uses_adapters(options)) return save_output(path, model);
+  if (!uses_adapters(options)) return save_output(path, saver_of(model));
   TRY_ASSIGN(const Model adapter, adapter_of(model));
-  return save_output(path, adapter);
+  return save_output(path, saver_of(adapter));
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ Status Outputs::folder(const char* flag, const std::string& path, const std::vec
   return ok_status();
 }
 
-Status save_output(const std::string& path, const Model& model) {
-  Status status = save_model(os::system_files(), path, model);
+Status save_output(const std::string& path, const std::function<Status(const std::string& path)>& save) {
+  Status status = save(path);
   // What is wrong with the model itself is wrong anywhere.
   if (status.ok() || (status.code() != Code::io_error && status.code() != Code::not_found)) return status;
   std::error_code ignored;
@@ -116,7 +116,7 @@ Status save_output(const std::string& path, const Model& model) {
   if (const char* home = std::getenv("HOME")) folders.emplace_back(home);
   for (const fs::path& folder : folders) {
     const fs::path kept = folder / cat("graft-kept-", process_id(), ".graft");
-    if (folder.empty() || !save_model(os::system_files(), kept.string(), model).ok()) continue;
+    if (folder.empty() || !save(kept.string()).ok()) continue;
     return error(status.code(), status.message(), " The model was kept as \"", kept.string(), "\" instead.");
   }
   return error(status.code(), status.message(), " It could not be kept in another folder either.");

@@ -2,10 +2,11 @@
 // kept somewhere else where the last write fails all the same.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runtime/model/model.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {
@@ -44,8 +45,8 @@ class Outputs {
   std::vector<std::pair<std::string, std::string>> written_;  // flag, path
 };
 
-/// save_model(); where that fails, the model goes to another folder (the current one, that of temporary files, the
+/// save(path); where that fails, the model goes to another folder (the current one, that of temporary files, the
 /// user's) under a name that the error tells.
-Status save_output(const std::string& path, const Model& model);
+Status save_output(const std::string& path, const std::function<Status(const std::string& path)>& save);
 
 }  // namespace graft::cli

@@ -1,15 +1,50 @@
 #include "tools/graft/public_api.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <string_view>
 
 #include "graft/cache.h"
+#include "graft/devices.h"
 
 namespace graft::cli {
 namespace {
 
+/// What the validation layers found in this process.
+std::atomic<std::size_t> validation_messages = 0;
+
 void write_log(void*, graft_log_level level, const char* message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+  if (std::string_view(message).starts_with("validation: ")) {
+    ++validation_messages;
+    std::fprintf(stderr, "%s\n", message);
+    return;
+  }
   std::fprintf(stderr, "graft [%s] %s\n", kNames[level], message);
+}
+
+/// Says on stderr what becomes of products, where more than f32 was asked for.
+Status tell_rounding(graft_context* context, const std::string& asked) {
+  if (asked.empty() || asked == kMatmulPrecisions.front()) return ok_status();
+  graft_rounding rounding = {};
+  rounding.struct_size = sizeof rounding;
+  TRY(checked(graft_context_rounding(context, &rounding), context));
+  if (rounding.rounds == 0) {
+    std::fprintf(stderr, "Products at --matmul-precision %s stay in f32: %s has no matrix units that graft uses.\n",
+                 asked.c_str(), graft_device_name(context));
+    return ok_status();
+  }
+  std::string to;
+  const auto add = [&](int rounds, const char* how) {
+    if (rounds != 0) to += (to.empty() ? "" : ",") + std::string(how);
+  };
+  add(rounding.to_f16, " to f16 for matrix units");
+  add(rounding.to_bf16, " to bf16 for them beside bf16 operands");
+  add(rounding.to_8_bits, " to 8 bits beside quantized weights");
+  std::fprintf(stderr, "Products at --matmul-precision %s: f32 operands are rounded%s; sums in f32.\n", asked.c_str(),
+               to.c_str());
+  return ok_status();
 }
 
 }  // namespace
@@ -28,10 +63,14 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   options.log_level = flags.verbose ? GRAFT_LOG_DEBUG : GRAFT_LOG_ERROR;
   if (flags.matmul_precision == "high") options.matmul_precision = GRAFT_MATMUL_HIGH;
   if (flags.matmul_precision == "medium") options.matmul_precision = GRAFT_MATMUL_MEDIUM;
+  options.validate = flags.validate ? 1 : 0;
   graft_context* made = nullptr;
   const graft_status created = graft_context_create(&options, &made);
   Owned<graft_context> context(made);
   TRY(checked(created, made));
+  TRY(tell_rounding(made, flags.matmul_precision));
+  const bool paced = flags.slice_ms != 0 || flags.duty != 1;
+  if (paced && graft_set_pace(made, flags.slice_ms, flags.duty) != GRAFT_OK) return invalid("There is no such pace.");
   graft_cache_options cache = {};
   cache.struct_size = sizeof cache;
   const std::string folder = cache_folder(flags);
@@ -41,12 +80,51 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   return context;
 }
 
-Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path) {
+Result<Owned<graft_context>> open_context_without_device() {
+  graft_context_options options = {};
+  options.struct_size = sizeof options;
+  options.device = "none";
+  options.log = write_log;
+  options.log_level = GRAFT_LOG_ERROR;
+  graft_context* made = nullptr;
+  const graft_status created = graft_context_create(&options, &made);
+  Owned<graft_context> context(made);
+  TRY(checked(created, made));
+  return context;
+}
+
+Status close_context(Owned<graft_context> context) {
+  context.reset();
+  if (validation_messages == 0) return ok_status();
+  return error(Code::device_error, "The validation layers reported ", validation_messages.load(), " problems (above).");
+}
+
+Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path, graft_weight_check check) {
+  TRY(check_is_model(path));
+  graft_model_options options = {};
+  options.struct_size = sizeof options;
+  options.check = check;
+  options.allow_non_finite = 1;  // as the file is, so it is written again
   graft_model* made = nullptr;
-  const graft_status loaded = graft_model_load(context, path.c_str(), &made);
+  const graft_status loaded = graft_model_open(context, path.c_str(), &options, &made);
   Owned<graft_model> model(made);
   TRY(checked(loaded, context));
   return model;
+}
+
+Status check_is_model(const std::string& path) {
+  for (const char* extension : {".onnx", ".gguf", ".safetensors", ".pt", ".tflite"}) {
+    if (path.ends_with(extension)) {
+      return invalid("\"", path, "\" is not a .graft file; convert it first: graft convert ", path, " -o MODEL.graft.");
+    }
+  }
+  return ok_status();
+}
+
+std::vector<std::string> all_names(const char* (*name_at)(std::size_t index)) {
+  std::vector<std::string> names;
+  while (const char* name = name_at(names.size())) names.emplace_back(name);
+  return names;
 }
 
 void add_public_device_flags(CLI::App& app, DeviceFlags& flags) {

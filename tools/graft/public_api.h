@@ -3,10 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graft/convert.h"
 #include "graft/graft.h"
 #include "tools/common/device_flags.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
 
@@ -17,6 +20,9 @@ struct Destroy {
   void operator()(graft_importance* importance) const { graft_importance_destroy(importance); }
   void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }
+  void operator()(graft_delta* delta) const { graft_delta_destroy(delta); }
+  void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }
+  void operator()(graft_server* server) const { graft_server_destroy(server); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Destroy>;
@@ -24,9 +30,34 @@ using Owned = std::unique_ptr<T, Destroy>;
 /// What a call's failure says.
 Status checked(graft_status status, const graft_context* context);
 
-/// A context by these flags, with what is remembered of its device.
+/// A context by these flags, with what is remembered of its device, at the pace that they ask for.
 Result<Owned<graft_context>> open_context(const DeviceFlags& flags);
-Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path);
+/// One without a device, for what only reads files.
+Result<Owned<graft_context>> open_context_without_device();
+/// Ends it, with all that was made of it gone before, and fails where the validation layers found anything.
+Status close_context(Owned<graft_context> context);
+Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path,
+                                      graft_weight_check check = GRAFT_CHECK_ON_USE);
+
+/// "batch=32,seq=128" as calls take it.
+class PublicBindings {
+ public:
+  explicit PublicBindings(Bindings bindings) : bindings_(std::move(bindings)) {
+    for (const auto& [name, size] : bindings_) raw_.push_back({name.c_str(), size});
+  }
+  const graft_binding* data() const { return raw_.data(); }
+  std::size_t size() const { return raw_.size(); }
+
+ private:
+  Bindings bindings_;
+  std::vector<graft_binding> raw_;
+};
+
+/// Refuses a file of another format, with the command to convert it with.
+Status check_is_model(const std::string& path);
+
+/// All that a function of an index names.
+std::vector<std::string> all_names(const char* (*name_at)(std::size_t index));
 
 /// Those of add_device_flags() that open_context() looks at.
 void add_public_device_flags(CLI::App& app, DeviceFlags& flags);

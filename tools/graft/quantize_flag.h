@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "runtime/core/quantized.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {

@@ -3,19 +3,23 @@
 
 #include <string>
 
-#include "runtime/delta/server.h"
+#include "graft/delta.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {
 
 struct ServerFlags {
   std::string kind = "fedavg";
-  delta::ServerOptions options;
+  double rate = 1;
+  double beta1 = 0;
+  double beta2 = 0.99;
+  double tau = 1e-3;
 };
 
 void add_server_flags(CLI::App& app, ServerFlags& flags);
 /// Throws CLI::ValidationError where a flag has no effect.
 void refuse_idle_server_flags(const CLI::App& app, const ServerFlags& flags);
-Result<delta::ServerOptions> server_options_of(const ServerFlags& flags);
+/// The kind that --server names; invalid_argument: there is none such.
+Result<graft_server_kind> server_kind_of(const ServerFlags& flags);
 
 }  // namespace graft::cli

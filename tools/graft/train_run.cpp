@@ -58,9 +58,9 @@ Status TrainRun::save_weights(const std::string& path, bool ema) {
   TRY(copy_to_model(trainer_, model_, default_host_allocator(), false, ema));
   keep_classes(data::class_names(loader_.source()), model_);
   keep_pooling(loader_.source().fields(), model_);
-  if (!options_.train.has_adapters()) return save_output(path, model_);
+  if (!options_.train.has_adapters()) return save_output(path, saver_of(model_));
   TRY_ASSIGN(const Model adapter, adapter_of(model_));
-  return save_output(path, adapter);
+  return save_output(path, saver_of(adapter));
 }
 
 // What follows from an evaluation of the state as it is now.

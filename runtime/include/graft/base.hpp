@@ -85,6 +85,7 @@ struct ContextOptions {
   graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
   graft_priority priority = GRAFT_PRIORITY_MEDIUM;
   void (*vulkan_get_instance_proc_addr)() = nullptr;  ///< of a Vulkan that is linked in; nothing is loaded then
+  bool validate = false;                              ///< under the Vulkan validation layers, which the log tells of
 };
 
 namespace detail {
@@ -140,6 +141,7 @@ inline graft_context_options raw_options(const ContextOptions& options) {
   raw.log_level = options.log_level;
   raw.matmul_precision = options.matmul_precision;
   raw.priority = options.priority;
+  raw.validate = options.validate ? 1 : 0;
   return raw;
 }
 

@@ -7,6 +7,7 @@
 #ifndef GRAFT_DELTA_H
 #define GRAFT_DELTA_H
 
+#include "graft/shapes.h"
 #include "graft/source.h"
 
 #ifdef __cplusplus
@@ -35,6 +36,8 @@ typedef struct graft_delta_options {
   double clip_norm;          /* the whole delta is scaled to this L2 norm where it is longer; 0: not */
   double noise;              /* normal noise of so many times clip_norm, from the system's entropy; 0: none */
   const char* residual;      /* a file that keeps what coding lost, to be added to the next round's delta; NULL: none */
+  const uint64_t* seed;      /* of the noise, for tests: whoever knows it takes the noise away; NULL: the entropy */
+  int whole;                 /* 1: of GRAFT_DELTA_FIXED, with fixed_bits 0: no bits behind the point */
 } graft_delta_options;
 
 /* What a delta says of itself. */
@@ -53,6 +56,8 @@ typedef struct graft_delta_info {
   double noise;     /* standard deviation of the noise in each number */
   size_t tensors;
   uint64_t numbers;
+  uint32_t fixed_bits; /* of GRAFT_DELTA_FIXED */
+  double kept;         /* of an average of products: share of the exact average's squared norm that its matrices hold */
 } graft_delta_info;
 
 /* `updated` less `base`: two models of one graph. Where `updated` has adapters, they are the delta; where both have,
@@ -75,6 +80,8 @@ GRAFT_API void graft_delta_destroy(graft_delta* delta);
 GRAFT_API graft_status graft_delta_describe(graft_delta* delta, graft_delta_info* info);
 /* In the order of names; not_found where index >= graft_delta_info.tensors. */
 GRAFT_API graft_status graft_delta_tensor(graft_delta* delta, size_t index, graft_tensor_info* info);
+/* The same as texts, with the type that the model keeps; valid until the delta's next call of this. */
+GRAFT_API graft_status graft_delta_tensor_text(graft_delta* delta, size_t index, graft_tensor_text* text);
 /* Decoded numbers of a tensor, row-major as in the file; count: how many there is room for, which must be right. */
 GRAFT_API graft_status graft_delta_numbers(graft_delta* delta, const char* name, float* numbers, size_t count);
 /* The integers of a tensor of GRAFT_DELTA_FIXED, in place: the app adds its masks to them, modulo 2^32, before it sends
@@ -84,17 +91,63 @@ GRAFT_API graft_status graft_delta_integers(graft_delta* delta, const char* name
 /* How deltas are averaged. */
 typedef struct graft_average_options {
   size_t struct_size;
-  int equal;        /* 1: all clients weigh the same; 0: by their samples */
-  int products;     /* 1: of adapters, what their matrices multiply to is averaged and factored again */
-  uint32_t rank;    /* of products; 0: the largest of the deltas */
-  double noise;     /* normal noise on the clients' sum, of so many times clip_norm; with equal = 1; 0: none */
-  double clip_norm; /* what each delta was clipped to */
+  int equal;            /* 1: all clients weigh the same; 0: by their samples */
+  int products;         /* 1: of adapters, what their matrices multiply to is averaged and factored again */
+  uint32_t rank;        /* of products; 0: the largest of the deltas */
+  double noise;         /* normal noise on the clients' sum, of so many times clip_norm; with equal = 1; 0: none */
+  double clip_norm;     /* what each delta was clipped to */
+  const uint64_t* seed; /* as in graft_delta_options */
 } graft_average_options;
 
 /* Of deltas of one base, which stay as they are. A tensor that a delta lacks did not change there. The result is f32;
    sums are taken in double precision, of integers exactly. options may be NULL. */
 GRAFT_API graft_status graft_delta_average(graft_context* context, graft_delta* const* deltas, size_t count,
                                            const graft_average_options* options, graft_delta** average);
+
+/* The same, a delta at a time, of which none needs to stay: for many clients. Not of products. */
+typedef struct graft_averager graft_averager;
+/* options may be NULL. */
+GRAFT_API graft_status graft_averager_create(graft_context* context, const graft_average_options* options,
+                                             graft_averager** averager);
+/* invalid_argument: it is of another base, kind or shape than those before; the sum is as it was. */
+GRAFT_API graft_status graft_averager_add(graft_averager* averager, const graft_delta* delta);
+/* The average of what was added; the averager is then done. invalid_argument: nothing was. */
+GRAFT_API graft_status graft_averager_finish(graft_averager* averager, graft_delta** average);
+GRAFT_API void graft_averager_destroy(graft_averager* averager);
+
+/* What a server does with an average: a step of an optimizer whose gradient it is (Reddi et al. 2021). */
+typedef enum graft_server_kind GRAFT_ENUM_OF_INT {
+  GRAFT_SERVER_FEDAVG = 0,     /* adds the average, with momentum where beta1 is not 0 */
+  GRAFT_SERVER_FEDADAGRAD = 1, /* v += d^2 */
+  GRAFT_SERVER_FEDADAM = 2,    /* v = beta2 v + (1 - beta2) d^2 */
+  GRAFT_SERVER_FEDYOGI = 3     /* v -= (1 - beta2) d^2 sign(v - d^2) */
+} graft_server_kind;
+/* How it steps. */
+typedef struct graft_server_options {
+  size_t struct_size;
+  graft_server_kind kind;
+  double rate;   /* 0: 1 */
+  double beta1;  /* of the momentum */
+  double beta2;  /* of fedadam and fedyogi; 0: 0.99 */
+  double tau;    /* of all but fedavg: the least divisor; 0: 1e-3 */
+  int own_beta2; /* 1: beta2 counts where it is 0, too */
+} graft_server_options;
+/* Moments, from round to round. */
+typedef struct graft_server graft_server;
+/* options may be NULL. */
+GRAFT_API graft_status graft_server_create(graft_context* context, const graft_server_options* options,
+                                           graft_server** server);
+GRAFT_API void graft_server_destroy(graft_server* server);
+/* 1: it has moments, which the next round needs; 0: a step is the average times the rate. */
+GRAFT_API int graft_server_keeps(const graft_server* server);
+/* Moments of a file that graft_server_save() wrote after the round before. corrupt: it is no such file. */
+GRAFT_API graft_status graft_server_load(graft_server* server, const char* path);
+/* Writes them, atomically. */
+GRAFT_API graft_status graft_server_save(graft_server* server, const char* path);
+/* The delta that the average becomes, for graft_delta_apply() at the rate 1. Running statistics of `base` are taken
+   over as they are. invalid_argument: an average of adapters that were made against nothing, or of another base. */
+GRAFT_API graft_status graft_server_step(graft_server* server, graft_model* base, const graft_delta* average,
+                                         graft_delta** step);
 
 /* Adds the delta, times rate, to the model, which must have no sessions, generators or trainers. Adapters are put on in
    place of those that it has. invalid_argument: it was made for other weights; the model is as it was. */
@@ -104,6 +157,8 @@ GRAFT_API graft_status graft_delta_apply(graft_model* model, graft_delta* delta,
    probability `share`, clips its delta, and adds noise of `noise` times the norm clipped to. */
 GRAFT_API graft_status graft_delta_privacy(graft_context* context, double noise, double share, uint64_t rounds,
                                            double delta, double* epsilon);
+/* The order of the Renyi divergence that gave that epsilon; 0 where the numbers are out of range. */
+GRAFT_API uint32_t graft_delta_privacy_order(double noise, double share, uint64_t rounds, double delta);
 
 #ifdef __cplusplus
 }

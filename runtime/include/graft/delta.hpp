@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct DeltaOptions {
   std::uint32_t room = 1024;
   double clip_norm = 0;
   double noise = 0;
-  std::string residual = {};  ///< a file; empty: none
+  std::string residual = {};               ///< a file; empty: none
+  std::optional<std::uint64_t> seed = {};  ///< of the noise, for tests
 };
 
 /// As graft_average_options.
@@ -32,6 +34,7 @@ struct AverageOptions {
   std::uint32_t rank = 0;
   double noise = 0;
   double clip_norm = 0;
+  std::optional<std::uint64_t> seed = {};  ///< of the noise, for tests
 };
 
 /// What training changed; see graft/delta.h.
@@ -48,6 +51,8 @@ class Delta {
     raw.clip_norm = options.clip_norm;
     raw.noise = options.noise;
     raw.residual = detail::or_null(options.residual);
+    raw.seed = options.seed ? &*options.seed : nullptr;
+    raw.whole = options.fixed_bits == 0 ? 1 : 0;
     return made(updated.context(),
                 [&](graft_delta** delta) { return graft_delta_make(base.get(), updated.get(), &raw, delta); });
   }
@@ -65,18 +70,14 @@ class Delta {
   /// Of deltas of one base.
   static Result<Delta> average(const Context& context, const std::vector<Delta*>& deltas,
                                const AverageOptions& options = {}) {
-    auto raw = detail::sized<graft_average_options>();
-    raw.equal = options.equal ? 1 : 0;
-    raw.products = options.products ? 1 : 0;
-    raw.rank = options.rank;
-    raw.noise = options.noise;
-    raw.clip_norm = options.clip_norm;
+    const graft_average_options raw = raw_options(options);
     std::vector<graft_delta*> handles;
     for (const Delta* delta : deltas) handles.push_back(delta->handle_.get());
     return made(context.get(), [&](graft_delta** delta) {
       return graft_delta_average(context.get(), handles.data(), handles.size(), &raw, delta);
     });
   }
+  graft_delta* get() const { return handle_.get(); }  ///< for what only the C ABI has
   /// Adds it, times rate, to the model, which must have no sessions, generators or trainers.
   Status apply_to(Model& model, double rate = 1) {
     return detail::to_status(graft_delta_apply(model.get(), handle_.get(), rate), model.context());
@@ -126,6 +127,18 @@ class Delta {
   }
 
  private:
+  friend class Averager;
+  friend class Server;
+  static graft_average_options raw_options(const AverageOptions& options) {
+    auto raw = detail::sized<graft_average_options>();
+    raw.equal = options.equal ? 1 : 0;
+    raw.products = options.products ? 1 : 0;
+    raw.rank = options.rank;
+    raw.noise = options.noise;
+    raw.clip_norm = options.clip_norm;
+    raw.seed = options.seed ? &*options.seed : nullptr;
+    return raw;
+  }
   template <typename Make>
   static Result<Delta> made(graft_context* context, Make make) {
     graft_delta* delta = nullptr;
@@ -136,6 +149,75 @@ class Delta {
   Delta(graft_delta* handle, graft_context* context) : handle_(handle), context_(context) {}
   Status status(graft_status code) const { return detail::to_status(code, context_); }
   detail::Handle<graft_delta, graft_delta_destroy> handle_;
+  graft_context* context_;
+};
+
+/// Averages a delta at a time, of which none needs to stay.
+class Averager {
+ public:
+  /// Not of products.
+  static Result<Averager> create(const Context& context, const AverageOptions& options = {}) {
+    const graft_average_options raw = Delta::raw_options(options);
+    graft_averager* made = nullptr;
+    Status status = detail::to_status(graft_averager_create(context.get(), &raw, &made), context.get());
+    if (!status.ok()) return status;
+    return Averager(made, context.get());
+  }
+  /// One more client's.
+  Status add(const Delta& delta) { return detail::to_status(graft_averager_add(handle_.get(), delta.get()), context_); }
+  /// The average; the averager is then done.
+  Result<Delta> finish() {
+    return Delta::made(context_, [&](graft_delta** delta) { return graft_averager_finish(handle_.get(), delta); });
+  }
+
+ private:
+  Averager(graft_averager* handle, graft_context* context) : handle_(handle), context_(context) {}
+  detail::Handle<graft_averager, graft_averager_destroy> handle_;
+  graft_context* context_;
+};
+
+/// What a server does with an average: a step of an optimizer whose moments it keeps.
+class Server {
+ public:
+  /// As graft_server_options.
+  struct Options {
+    graft_server_kind kind = GRAFT_SERVER_FEDAVG;
+    double rate = 1;
+    double beta1 = 0;
+    double beta2 = 0.99;
+    double tau = 1e-3;
+  };
+  /// invalid_argument: numbers out of range.
+  static Result<Server> create(const Context& context, const Options& options) {
+    auto raw = detail::sized<graft_server_options>();
+    raw.kind = options.kind;
+    raw.rate = options.rate;
+    raw.beta1 = options.beta1;
+    raw.beta2 = options.beta2;
+    raw.tau = options.tau;
+    raw.own_beta2 = 1;
+    graft_server* made = nullptr;
+    Status status = detail::to_status(graft_server_create(context.get(), &raw, &made), context.get());
+    if (!status.ok()) return status;
+    return Server(made, context.get());
+  }
+  /// Whether it has moments, which the next round needs.
+  bool keeps() const { return graft_server_keeps(handle_.get()) != 0; }
+  /// Moments of a file that save() wrote after the round before.
+  Status load(const std::string& path) { return status(graft_server_load(handle_.get(), path.c_str())); }
+  /// Writes them, atomically.
+  Status save(const std::string& path) { return status(graft_server_save(handle_.get(), path.c_str())); }
+  /// What the average becomes, for Delta::apply_to() at the rate 1.
+  Result<Delta> step(Model& base, const Delta& average) {
+    return Delta::made(context_, [&](graft_delta** delta) {
+      return graft_server_step(handle_.get(), base.get(), average.get(), delta);
+    });
+  }
+
+ private:
+  Server(graft_server* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return detail::to_status(code, context_); }
+  detail::Handle<graft_server, graft_server_destroy> handle_;
   graft_context* context_;
 };
 

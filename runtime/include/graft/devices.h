@@ -76,6 +76,17 @@ typedef struct graft_device_quirk {
 /* not_found where quirk is beyond the last. */
 GRAFT_API graft_status graft_devices_quirk(graft_devices* devices, size_t index, size_t quirk, graft_device_quirk* out);
 
+/* What becomes of products of f32 on the context's device, as graft_context_options.matmul_precision asks for it. */
+typedef struct graft_rounding {
+  size_t struct_size;
+  int rounds;    /* 1: operands are rounded; 0: all products stay in f32, asked or not */
+  int to_f16;    /* for matrix units */
+  int to_bf16;   /* for them, beside bf16 operands */
+  int to_8_bits; /* beside quantized weights */
+} graft_rounding;
+/* Of a context without a device nothing is rounded. */
+GRAFT_API graft_status graft_context_rounding(graft_context* context, graft_rounding* rounding);
+
 /* What a kernel did with a known answer. */
 typedef enum graft_kernel_verdict GRAFT_ENUM_OF_INT {
   GRAFT_KERNEL_PASSED = 0,

@@ -131,6 +131,10 @@ typedef struct graft_context_options { /* What a context is made with. */
   /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is not looked for then
    */
   void (*vulkan_get_instance_proc_addr)(void);
+  /* 1: under the Vulkan validation layers, for tests. What they find is logged as errors that begin with "validation: "
+     when the context goes, as it may end with something that is not given back. not_found: they are not installed. Of
+     no effect on a device of the app's own. */
+  int validate;
 } graft_context_options;
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where

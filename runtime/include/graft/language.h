@@ -31,6 +31,8 @@ GRAFT_API graft_status graft_tokenizer_create(graft_model* model, graft_tokenize
 GRAFT_API void graft_tokenizer_destroy(graft_tokenizer* tokenizer);
 /* How many tokens there are: ids are 0 to one less. */
 GRAFT_API size_t graft_tokenizer_size(const graft_tokenizer* tokenizer);
+/* How text becomes tokens: "bpe", "scored_bpe", ...; "" for NULL. */
+GRAFT_API const char* graft_tokenizer_algorithm(const graft_tokenizer* tokenizer);
 /* The id of the token that is spelled so in the vocabulary; -1 where there is none. */
 GRAFT_API int32_t graft_tokenizer_find(const graft_tokenizer* tokenizer, const char* token);
 /* `bytes` bytes of UTF-8 as tokens; count alone where ids is NULL. options may be NULL. */

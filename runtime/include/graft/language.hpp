@@ -25,6 +25,8 @@ class Tokenizer {
  public:
   /// How many tokens there are.
   std::size_t size() const { return graft_tokenizer_size(handle_.get()); }
+  /// "bpe", "scored_bpe", ...
+  std::string algorithm() const { return graft_tokenizer_algorithm(handle_.get()); }
   /// -1 where no token is spelled so.
   std::int32_t find(const std::string& token) const { return graft_tokenizer_find(handle_.get(), token.c_str()); }
 

@@ -14,6 +14,31 @@ extern "C" {
 GRAFT_API graft_status graft_model_dimension(graft_model* model, graft_tensor_kind kind, size_t index, uint32_t axis,
                                              const char** name);
 
+/* What `graft info` prints of a tensor; valid until the model's next call of this. */
+typedef struct graft_tensor_text {
+  size_t struct_size;
+  const char* name;
+  const char* dtype; /* as the model keeps it: "f32", "f16", "q8_0", ... */
+  const char* shape; /* with names of dimensions, as in "[batch, 10]" */
+} graft_tensor_text;
+
+/* not_found where there is no such tensor. */
+GRAFT_API graft_status graft_model_tensor_text(graft_model* model, graft_tensor_kind kind, size_t index,
+                                               graft_tensor_text* text);
+
+/* Of an output that is as long as the data decide (boxes that a detector keeps): which axis is, and the output, one
+   i32, that says how many there are along it. The name is valid until the model's next call of this. not_found: the
+   output is as long as its shape says, or there is none of this index; corrupt: the file's metadata contradict its
+   graph. */
+GRAFT_API graft_status graft_model_counted(graft_model* model, size_t output, uint32_t* axis, const char** count);
+
+/* The bindings that graft_model_layers() and graft_model_verify() take for these: dimensions without one have the
+   model's own size, else 1, or, of lengths, heights and widths, the smallest power of two that the graph takes. By
+   name; valid until the model's next call of this. */
+GRAFT_API graft_status graft_model_complete_bindings(graft_model* model, const graft_binding* bindings,
+                                                     size_t binding_count, const graft_binding** complete,
+                                                     size_t* count);
+
 /* ---- Signatures: entry points of a model, by name --------------------------------------------------------------- */
 
 /* How many the model has beside all its inputs and outputs together; 0 for NULL. */

@@ -21,6 +21,9 @@ typedef struct graft_damage {
    whole. Needs no device, and a model that was opened without a check at once. */
 GRAFT_API graft_status graft_model_find_damage(graft_model* model, const graft_damage** damage, size_t* count);
 
+/* Of the model's weights in its file, which graft_model_find_damage() reads; 0 for NULL. */
+GRAFT_API uint64_t graft_model_weight_bytes(const graft_model* model);
+
 /* How ops are compared. */
 typedef struct graft_verify_options {
   size_t struct_size;
@@ -39,6 +42,8 @@ typedef struct graft_node_verdict {
   double gradient;     /* the same of gradients; -1: the op has none */
   const char* failure; /* why it could not be compared; "" where it was */
   int passed;
+  uint64_t done;  /* nodes that were looked at, */
+  uint64_t total; /* of so many */
 } graft_node_verdict;
 
 /* Runs the model once in double precision on random inputs, and each node that differs from those before it on the

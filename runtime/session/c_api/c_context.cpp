@@ -69,6 +69,7 @@ Status open_context(graft_context& context, const graft_context_options* given,
   if (options.vulkan_library != nullptr) device.instance.library = options.vulkan_library;
   device.instance.get_instance_proc_addr = options.vulkan_get_instance_proc_addr;
   if (options.device != nullptr) device.device = options.device;
+  if (options.validate != 0) device.instance.validation = &context.validation.messages;
   GRAFT_TRY(choose(device));
   context.deviceless = device.device == "none" && !device.given;
   if (context.deviceless) return ok_status();

@@ -6,6 +6,7 @@
 #include "runtime/delta/average.h"
 #include "runtime/delta/delta_file.h"
 #include "runtime/delta/privacy.h"
+#include "runtime/delta/server.h"
 #include "runtime/session/c_api/c_adapter.h"
 #include "runtime/session/c_api/c_source.h"
 
@@ -17,12 +18,33 @@ struct graft_delta {
   delta::Delta delta;
   std::string base = {};              ///< as text
   std::vector<std::byte> bytes = {};  ///< of the last graft_delta_bytes()
+  double kept = 1;                    ///< delta::Products::kept
+  std::string dtype = {};             ///< of the last graft_delta_tensor_text()
+  std::string shape = {};
+  Users users = {};
+};
+
+struct graft_averager {
+  Ref<graft_context> context;
+  delta::Averager averager;
+  Users users = {};
+};
+
+struct graft_server {
+  Ref<graft_context> context;
+  delta::ServerOptions options;
+  delta::Server server;
   Users users = {};
 };
 
 namespace {
 
 static_assert(static_cast<int>(delta::Coding::fixed) == GRAFT_DELTA_FIXED);
+static_assert(static_cast<int>(delta::ServerKind::fedyogi) == GRAFT_SERVER_FEDYOGI);
+
+std::optional<std::uint64_t> seed_of(const uint64_t* seed) {
+  return seed == nullptr ? std::nullopt : std::optional<std::uint64_t>(*seed);
+}
 
 graft_delta* handle_of(graft_context* context, delta::Delta delta) {
   std::unique_ptr<graft_delta> made(new graft_delta{context, std::move(delta)});
@@ -47,10 +69,17 @@ Result<delta::MakeOptions> make_options(const graft_delta_options* options) {
   }
   out.coding = static_cast<delta::Coding>(given.coding);
   if (given.fixed_bits > 0) out.fixed_bits = given.fixed_bits;
+  if (given.whole != 0 && given.fixed_bits == 0) out.fixed_bits = 0;
   if (given.room > 0) out.room = given.room;
   out.clip_norm = given.clip_norm;
   out.noise = given.noise;
+  out.seed = seed_of(given.seed);
   return out;
+}
+
+delta::AverageOptions average_options(const graft_average_options& given) {
+  return {given.equal != 0 ? delta::Weighing::equal : delta::Weighing::samples, given.noise, given.clip_norm,
+          seed_of(given.seed)};
 }
 
 /// The tensor of that name.
@@ -166,6 +195,8 @@ graft_status graft_delta_describe(graft_delta* delta, graft_delta_info* info) {
     out.noise = from.noise;
     out.tensors = from.tensors.size();
     out.numbers = from.elements();
+    out.fixed_bits = from.fixed_bits;
+    out.kept = delta->kept;
     return write_info(out, info, "graft_delta_info");
   });
 }
@@ -179,6 +210,23 @@ graft_status graft_delta_tensor(graft_delta* delta, size_t index, graft_tensor_i
     }
     *info = info_of(tensors[index].name.c_str(), tensors[index].dtype, tensors[index].shape);
     return ok_status();
+  });
+}
+
+graft_status graft_delta_tensor_text(graft_delta* delta, size_t index, graft_tensor_text* text) {
+  return on_delta(delta, [&]() -> Status {
+    GRAFT_TRY(check_info(text, "graft_tensor_text"));
+    const auto& tensors = delta->delta.tensors;
+    if (index >= tensors.size()) {
+      return error(Code::not_found, "The delta has ", tensors.size(), " tensors; number ", index, " is not one.");
+    }
+    delta->dtype = dtype_name(tensors[index].dtype);
+    delta->shape = tensors[index].shape.text();
+    graft_tensor_text out{};
+    out.name = tensors[index].name.c_str();
+    out.dtype = delta->dtype.c_str();
+    out.shape = delta->shape.c_str();
+    return write_info(out, text, "graft_tensor_text");
   });
 }
 
@@ -223,12 +271,110 @@ graft_status graft_delta_average(graft_context* context, graft_delta* const* del
       for (size_t i = 0; i < count; ++i) all.push_back(deltas[i]->delta);
       GRAFT_TRY_ASSIGN(delta::Products products, delta::average_products(all, given.rank, weighing));
       *average = handle_of(context, std::move(products.average));
+      (*average)->kept = products.kept;
       return ok_status();
     }
-    delta::Averager averager({weighing, given.noise, given.clip_norm, {}});
+    const delta::AverageOptions wanted = average_options(given);
+    delta::Averager averager(wanted);
     for (size_t i = 0; i < count; ++i) GRAFT_TRY(averager.add(deltas[i]->delta).with_context(cat("In delta ", i)));
     GRAFT_TRY_ASSIGN(delta::Delta result, averager.finish());
     *average = handle_of(context, std::move(result));
+    return ok_status();
+  });
+}
+
+graft_status graft_averager_create(graft_context* context, const graft_average_options* options,
+                                   graft_averager** averager) {
+  return guarded(context, [&]() -> Status {
+    if (averager == nullptr) return invalid("The place for the averager is NULL.");
+    *averager = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_average_options given, read_options(options, "graft_average_options"));
+    if (given.products != 0) return invalid("Products are averaged together: see graft_delta_average().");
+    const delta::AverageOptions wanted = average_options(given);
+    *averager = new graft_averager{context, delta::Averager(wanted)};
+    return ok_status();
+  });
+}
+
+graft_status graft_averager_add(graft_averager* averager, const graft_delta* delta) {
+  if (averager == nullptr || delta == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(averager->context, [&] { return averager->averager.add(delta->delta); });
+}
+
+graft_status graft_averager_finish(graft_averager* averager, graft_delta** average) {
+  if (averager == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(averager->context, [&]() -> Status {
+    if (average == nullptr) return invalid("The place for the average is NULL.");
+    *average = nullptr;
+    GRAFT_TRY_ASSIGN(delta::Delta result, averager->averager.finish());
+    *average = handle_of(averager->context, std::move(result));
+    return ok_status();
+  });
+}
+
+void graft_averager_destroy(graft_averager* averager) {
+  if (averager != nullptr) destroy<graft_context>(averager->context, averager);
+}
+
+graft_status graft_server_create(graft_context* context, const graft_server_options* options, graft_server** server) {
+  return guarded(context, [&]() -> Status {
+    if (server == nullptr) return invalid("The place for the server is NULL.");
+    *server = nullptr;
+    GRAFT_TRY_ASSIGN(const graft_server_options given, read_options(options, "graft_server_options"));
+    if (static_cast<unsigned>(given.kind) > GRAFT_SERVER_FEDYOGI) {
+      return invalid("There is no server number ", static_cast<unsigned>(given.kind), ".");
+    }
+    delta::ServerOptions wanted;
+    wanted.kind = static_cast<delta::ServerKind>(given.kind);
+    if (given.rate != 0) wanted.rate = given.rate;
+    wanted.beta1 = given.beta1;
+    if (given.beta2 != 0 || given.own_beta2 != 0) wanted.beta2 = given.beta2;
+    if (given.tau != 0) wanted.tau = given.tau;
+    GRAFT_TRY(delta::check(wanted));
+    *server = new graft_server{context, wanted, delta::Server(wanted)};
+    return ok_status();
+  });
+}
+
+void graft_server_destroy(graft_server* server) {
+  if (server != nullptr) destroy<graft_context>(server->context, server);
+}
+
+int graft_server_keeps(const graft_server* server) {
+  if (server == nullptr) return 0;
+  return server->options.kind != delta::ServerKind::fedavg || server->options.beta1 > 0 ? 1 : 0;
+}
+
+graft_status graft_server_load(graft_server* server, const char* path) {
+  if (server == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(server->context, [&]() -> Status {
+    if (path == nullptr) return invalid("graft_server_load needs a path.");
+    constexpr std::uint64_t kLargest = std::uint64_t{1} << 31;  // of a delta file
+    GRAFT_TRY_ASSIGN(const HostBuffer bytes, os::read_file(*server->context->files, path, kLargest));
+    return server->server.restore(bytes.bytes(), path);
+  });
+}
+
+graft_status graft_server_save(graft_server* server, const char* path) {
+  if (server == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(server->context, [&]() -> Status {
+    if (path == nullptr) return invalid("graft_server_save needs a path.");
+    GRAFT_TRY_ASSIGN(const auto bytes, server->server.state());
+    const std::array parts = {std::span<const std::byte>(bytes)};
+    return os::atomic_write_file(*server->context->files, path, parts);
+  });
+}
+
+graft_status graft_server_step(graft_server* server, graft_model* base, const graft_delta* average,
+                               graft_delta** step) {
+  if (server == nullptr || base == nullptr || average == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(server->context, [&]() -> Status {
+    if (step == nullptr) return invalid("The place for the step is NULL.");
+    *step = nullptr;
+    GRAFT_TRY_ASSIGN(const Model before, trained_part(*base));
+    GRAFT_TRY(check_base(average->delta, before));
+    GRAFT_TRY_ASSIGN(delta::Delta made, server->server.step(average->delta, delta::statistics_of(before)));
+    *step = handle_of(server->context, std::move(made));
     return ok_status();
   });
 }
@@ -249,4 +395,13 @@ graft_status graft_delta_privacy(graft_context* context, double noise, double sh
     *epsilon = cost.epsilon;
     return ok_status();
   });
+}
+
+uint32_t graft_delta_privacy_order(double noise, double share, uint64_t rounds, double delta) {
+  try {
+    const auto cost = delta::privacy_of(noise, share, rounds, delta);
+    return cost.ok() ? cost->order : 0;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }

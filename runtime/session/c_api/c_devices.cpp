@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/gpu/caps_fields.h"
+#include "runtime/ops/choice.h"
 #include "runtime/session/c_api/c_handles.h"
 
 struct graft_devices {
@@ -141,5 +142,18 @@ graft_status graft_devices_quirk(graft_devices* devices, size_t index, size_t qu
     const auto& one = applied[quirk];
     const graft_device_quirk found{0, one.name.c_str(), one.action.c_str(), one.reason.c_str(), one.link.c_str()};
     return write_info(found, out, "graft_device_quirk");
+  });
+}
+
+graft_status graft_context_rounding(graft_context* context, graft_rounding* rounding) {
+  return guarded(context, [&]() -> Status {
+    const gpu::Target target = target_of(*context);
+    const bool medium = target.policy.matmul_precision == gpu::MatmulPrecision::medium;
+    graft_rounding out{};
+    out.rounds = rounds_products(target) ? 1 : 0;
+    out.to_f16 = rounds_to_f16(target) ? 1 : 0;
+    out.to_bf16 = medium && multiplies_bf16(target) ? 1 : 0;
+    out.to_8_bits = medium && target.caps.integer_dot && target.caps.type != gpu::DeviceType::cpu ? 1 : 0;
+    return write_info(out, rounding, "graft_rounding");
   });
 }

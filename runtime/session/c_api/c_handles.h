@@ -43,6 +43,17 @@ struct graft_context {
   bool deviceless = false;                                     ///< asked for, to forecast
   graft::vulkan::DeviceOptions device_options = {};            ///< to open it anew after it was lost
   std::vector<std::unique_ptr<graft::gpu::Device>> lost = {};  ///< what was made of them is destroyed later
+  /// Of the validation layers, where they were asked for; told when the device has gone.
+  struct Validation {
+    explicit Validation(const graft::LogSink& sink) : log(sink) {}
+    Validation(const Validation&) = delete;
+    Validation& operator=(const Validation&) = delete;
+    ~Validation() {
+      for (const std::string& message : messages.take()) log(graft::LogLevel::error, "validation: ", message);
+    }
+    graft::vulkan::ValidationMessages messages;
+    const graft::LogSink& log;
+  } validation{log};
   // Null in a context that failed to be made or is deviceless. It goes before the log that it may still use.
   std::unique_ptr<graft::gpu::Device> device;
   std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
@@ -59,7 +70,12 @@ struct graft_model {
   bool allow_non_finite = false;  ///< in what is stored and saved
   std::string explanation = {};   ///< of the last forecast
   std::string dimension = {};     ///< of the last graft_model_dimension()
-  std::string class_name = {};    ///< of the last graft_model_class()
+  std::string dtype_text = {};    ///< of the last graft_model_tensor_text()
+  std::string shape_text = {};
+  std::string count_name = {};                   ///< of the last graft_model_counted()
+  graft::Bindings bindings = {};                 ///< of the last graft_model_complete_bindings()
+  std::vector<graft_binding> binding_rows = {};  ///< over them
+  std::string class_name = {};                   ///< of the last graft_model_class()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;

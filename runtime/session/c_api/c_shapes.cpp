@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <string_view>
+
+#include "graft/shapes.h"
+#include "runtime/model/counted.h"
 #include "runtime/session/c_api/c_handles.h"
 
 using namespace graft;
@@ -15,6 +20,56 @@ graft_status graft_model_dimension(graft_model* model, graft_tensor_kind kind, s
     }
     model->dimension = shape[axis].is_constant() ? "" : shape[axis].text();
     *name = model->dimension.c_str();
+    return ok_status();
+  });
+}
+
+graft_status graft_model_tensor_text(graft_model* model, graft_tensor_kind kind, size_t index,
+                                     graft_tensor_text* text) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_info(text, "graft_tensor_text"));
+    GRAFT_TRY_ASSIGN(const NamedValue tensor, tensor_of(*model, kind, index));
+    const Value& value = model->model.graph.value(tensor.value);
+    model->dtype_text = dtype_name(value.dtype);
+    model->shape_text = source_shape(value).text();
+    graft_tensor_text out{};
+    out.name = tensor.name;
+    out.dtype = model->dtype_text.c_str();
+    out.shape = model->shape_text.c_str();
+    return write_info(out, text, "graft_tensor_text");
+  });
+}
+
+graft_status graft_model_counted(graft_model* model, size_t output, uint32_t* axis, const char** count) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const NamedValue tensor, tensor_of(*model, GRAFT_OUTPUTS, output));
+    GRAFT_TRY_ASSIGN(const auto counted, counted_outputs(model->model));
+    const auto found = std::ranges::find(counted, std::string_view(tensor.name), &CountedOutput::name);
+    if (found == counted.end()) {
+      return error(Code::not_found, "The output \"", tensor.name, "\" is as long as its shape says.");
+    }
+    model->count_name = found->count;
+    if (axis != nullptr) *axis = static_cast<std::uint32_t>(found->axis);
+    if (count != nullptr) *count = model->count_name.c_str();
+    return ok_status();
+  });
+}
+
+graft_status graft_model_complete_bindings(graft_model* model, const graft_binding* bindings, size_t binding_count,
+                                           const graft_binding** complete, size_t* count) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (complete == nullptr || count == nullptr) {
+      return invalid("graft_model_complete_bindings needs places for the bindings.");
+    }
+    GRAFT_TRY_ASSIGN(const Bindings given, read_bindings(bindings, binding_count));
+    GRAFT_TRY_ASSIGN(model->bindings, complete_bindings(model->model, given, true));
+    model->binding_rows.clear();
+    for (const auto& [name, size] : model->bindings) model->binding_rows.push_back({name.c_str(), size});
+    *complete = model->binding_rows.data();
+    *count = model->binding_rows.size();
     return ok_status();
   });
 }

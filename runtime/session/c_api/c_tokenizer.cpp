@@ -72,6 +72,10 @@ size_t graft_tokenizer_size(const graft_tokenizer* tokenizer) {
   return tokenizer == nullptr ? 0 : tokenizer->tokenizer.size();
 }
 
+const char* graft_tokenizer_algorithm(const graft_tokenizer* tokenizer) {
+  return tokenizer == nullptr ? "" : text::algorithm_name(tokenizer->tokenizer.vocabulary().algorithm).data();
+}
+
 int32_t graft_tokenizer_find(const graft_tokenizer* tokenizer, const char* token) {
   return tokenizer == nullptr || token == nullptr ? text::kNoToken : tokenizer->tokenizer.find(token);
 }

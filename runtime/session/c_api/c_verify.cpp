@@ -20,7 +20,7 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
     const double tolerance = given.tolerance == 0 ? 1e-4 : given.tolerance;
     if (!(tolerance > 0)) return invalid("The tolerance ", tolerance, " must be above 0.");
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
-    const auto tell = [&](const NodeVerdict& verdict, std::size_t, std::size_t) -> Status {
+    const auto tell = [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
       ++seen;
       wrong += verdict.passed(tolerance) ? 0 : 1;
       GRAFT_TRY(cancel_point());
@@ -31,7 +31,9 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
                                    verdict.forward,
                                    verdict.gradient,
                                    verdict.failure.c_str(),
-                                   verdict.passed(tolerance) ? 1 : 0};
+                                   verdict.passed(tolerance) ? 1 : 0,
+                                   done,
+                                   total};
       if (report(user, &out) == 0) return ok_status();
       return error(Code::cancelled, "The caller ended the comparison after ", seen, " nodes.");
     };
@@ -41,6 +43,10 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
     if (wrong == 0) return ok_status();
     return error(Code::device_error, wrong, " of ", seen, " nodes differ from the reference on this device.");
   });
+}
+
+uint64_t graft_model_weight_bytes(const graft_model* model) {
+  return model == nullptr ? 0 : model->model.weight_bytes();
 }
 
 graft_status graft_model_find_damage(graft_model* model, const graft_damage** damage, size_t* count) {

@@ -73,13 +73,20 @@ typedef struct graft_convert_options {
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes
    `output` atomically. options may be NULL. Where *conversion is not NULL afterwards it holds the sentence of a failure
    and the report, also of a model that does not convert; destroy it. unsupported: a format or an operator that graft
-   cannot convert; the report then names all problems. */
+   cannot convert; the report then names all problems. `output` NULL: nothing is written; the conversion keeps the
+   model for graft_conversion_save(), and the source's files stay open as long. */
 GRAFT_API graft_status graft_convert(const char* path, const graft_convert_options* options, const char* output,
                                      graft_conversion** conversion);
 /* The adapters of a PEFT folder or a GGUF file become a .graft file for graft_model_load_adapters, made for the model
-   `base` and no other. */
+   `base` and no other. `output` may be NULL, as above. */
 GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
                                              graft_conversion** conversion);
+
+/* Writes what a conversion without an output made, atomically; again, to another path, where that failed. From then on
+   the conversion's message is of this call. invalid_argument: there is nothing to save. */
+GRAFT_API graft_status graft_conversion_save(graft_conversion* conversion, const char* output);
+/* What graft_convert_options.quantize may be: "q8_0", "q4_0", ...; NULL where index is beyond the last. */
+GRAFT_API const char* graft_convert_quantize_name(size_t index);
 
 /* How a .graft file is exported. */
 typedef struct graft_export_options {
@@ -98,6 +105,13 @@ typedef struct graft_export_options {
    it came with. options may be NULL. *conversion as above; the report lists the files, and what a user should know. */
 GRAFT_API graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
                                     graft_conversion** conversion);
+
+/* What graft_export_options.format may be; NULL where index is beyond the last. */
+GRAFT_API const char* graft_export_format_name(size_t index);
+/* The same of .dtype. */
+GRAFT_API const char* graft_export_dtype_name(size_t index);
+/* The format that an output of this name gets where none is named: "gguf" of "a.gguf", else "folder"; "" for NULL. */
+GRAFT_API const char* graft_export_format_of(const char* output);
 
 /* What an importance matrix is written of. */
 typedef struct graft_imatrix_options {
@@ -131,6 +145,11 @@ GRAFT_API const char* graft_conversion_message(const graft_conversion* conversio
 GRAFT_API const char* graft_conversion_report(const graft_conversion* conversion);
 /* The report as JSON, as graft convert --json prints it; it lives as long as the conversion. */
 GRAFT_API const char* graft_conversion_report_json(const graft_conversion* conversion);
+
+/* How much each matrix that became blocks changed, as a table: a line of heads, and one for each; as long. */
+GRAFT_API const char* graft_conversion_errors(const graft_conversion* conversion);
+/* Why a language model is without its tokenizer and takes token ids alone; "" of all others. As long. */
+GRAFT_API const char* graft_conversion_tokenizer_fault(const graft_conversion* conversion);
 
 #ifdef __cplusplus
 }

@@ -44,6 +44,8 @@ struct ConvertOptions {
 struct ConvertReport {
   std::string text;
   std::string json;
+  std::string errors = {};           ///< graft_conversion_errors()
+  std::string tokenizer_fault = {};  ///< graft_conversion_tokenizer_fault()
 };
 
 namespace detail {
@@ -52,7 +54,8 @@ namespace detail {
 inline Status ended(graft_status code, graft_conversion* made, ConvertReport* report = nullptr) {
   const Handle<graft_conversion, graft_conversion_destroy> conversion(made);
   if (report != nullptr && made != nullptr) {
-    *report = {graft_conversion_report(made), graft_conversion_report_json(made)};
+    *report = {graft_conversion_report(made), graft_conversion_report_json(made), graft_conversion_errors(made),
+               graft_conversion_tokenizer_fault(made)};
   }
   if (code == GRAFT_OK) return {};
   return Status(code, made == nullptr ? "There is no memory for the conversion." : graft_conversion_message(made));
@@ -119,6 +122,30 @@ inline std::vector<std::string> example_networks() {
   while (const char* name = graft_convert_example_name(names.size())) names.emplace_back(name);
   return names;
 }
+
+/// What ConvertOptions::quantize may be.
+inline std::vector<std::string> quantize_names() {
+  std::vector<std::string> names;
+  while (const char* name = graft_convert_quantize_name(names.size())) names.emplace_back(name);
+  return names;
+}
+
+/// What ExportOptions::format may be.
+inline std::vector<std::string> export_formats() {
+  std::vector<std::string> names;
+  while (const char* name = graft_export_format_name(names.size())) names.emplace_back(name);
+  return names;
+}
+
+/// What ExportOptions::dtype may be.
+inline std::vector<std::string> export_dtypes() {
+  std::vector<std::string> names;
+  while (const char* name = graft_export_dtype_name(names.size())) names.emplace_back(name);
+  return names;
+}
+
+/// The format that an output of this name gets where none is named.
+inline std::string export_format_of(const std::string& output) { return graft_export_format_of(output.c_str()); }
 
 /// As graft_export_options.
 struct ExportOptions {
