@@ -4,6 +4,7 @@
 #include <list>
 
 #include "platform/gpu/quirks.h"
+#include "runtime/exec/broadcast_kernel.h"
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/share_kernel.h"
 #include "runtime/exec/specialize.h"
@@ -46,9 +47,11 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       spirv = words;
     }
     std::span<const std::uint32_t> specialization = kernel.specialization;
+    bool plain = false;
     if (!specialization.empty() && wants_plain_constants(device_.caps(), info.name, specialization)) {
       spirv = changed.emplace_back(specialize(spirv, specialization));
       specialization = {};
+      plain = true;
     }
     std::span<const gpu::TexelView> texels;
     if (gpu::reads_texels(device_.caps()) && gains_by_texels(info.name) && info.features == 0) {
@@ -57,6 +60,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       texels = read.views;
     }
     if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
+    if (plain) spirv = changed.emplace_back(shuffles_as_broadcasts(spirv));  // last: it lists all variables
     missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes, texels});
     missing.back().in_parts = in_parts;
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;

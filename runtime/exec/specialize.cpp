@@ -172,7 +172,7 @@ class Specializer {
 
 bool wants_plain_constants(const gpu::Caps& caps, std::string_view kernel, std::span<const std::uint32_t> values) {
   // Constants 1, 2 and 4 of gemm_shuffle.glsl and quantized.glsl: rows and columns of a lane, and a weight's format.
-  constexpr std::uint32_t kMostSums = 32;
+  constexpr std::uint32_t kMostSums = 128;
   const bool is_product = kernel.starts_with("matmul__") || kernel.starts_with("conv");
   return gpu::is_swiftshader(caps) && is_product && kernel.ends_with("_shuffle") && values.size() > 4 &&
          values[1] * values[2] <= kMostSums && values[4] == 0;

@@ -4,8 +4,10 @@
 #include <bit>
 
 #include "platform/base/status.h"
+#include "platform/gpu/figures.h"
 #include "platform/gpu/quirks.h"
 #include "runtime/ops/matrix_tiles.h"
+#include "runtime/ops/time_model.h"
 #include "shaders/kernels.gen.h"
 
 namespace graft {
@@ -61,6 +63,12 @@ bool can_shuffle_heads(const Target& target, const ChoiceShape& s) {
   return can_shuffle(target) && s.k % 4 == 0 && (rows == 4 || rows * ((s.k + lanes_hold - 1) / lanes_hold) <= most);
 }
 
+// Each lane sums whole rows, which must fit its stack's cache and be compiled.
+template <std::uint32_t rows>
+bool can_hold_heads(const Target& target, const ChoiceShape& s) {
+  return is_cpu(target) && s.k % 4 == 0 && (rows == 4 || rows * s.k <= 1024);
+}
+
 bool whole_pairs(const Target&, const ChoiceShape& s) { return s.n % 8 == 0; }  // of vectors of four channels
 
 bool has_dots(const Target& target, const ChoiceShape& s) { return s.rounded && target.caps.integer_dot; }
@@ -94,36 +102,11 @@ std::uint64_t operations(const ChoiceShape& s) {
 // llvmpipe).
 constexpr std::uint64_t kSomeOperations = 4u << 20;
 constexpr std::uint64_t kManyOperations = 64u << 20;
+constexpr std::uint64_t kMostOperations = 512u << 20;
 
-// What shuffle tiles of so many rows and columns per lane cost, in eighths of a load's time: llvmpipe loads four floats
-// of one lane in about the time of three multiplications and additions of a whole subgroup. Measured, not derived.
-std::uint64_t tiles_cost(const Target& target, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
-  const auto tiles = [](std::uint64_t n, std::uint64_t tile) { return n / tile + (n % tile != 0 ? 1 : 0); };
-  const ShuffleLanes lanes = shuffle_lanes(target.caps);
-  const std::uint64_t m = lanes.clusters * rows, n = lanes.all / lanes.clusters * columns;
-  return tiles(s.m, m) * tiles(s.n, n) * (8 * (m + lanes.all * columns) + 3 * rows * columns);
-}
-
-// Whether no other tile of as many columns per lane or fewer costs less; tiles of 28 rows, further pipelines, must save
-// a sixteenth.
-bool is_cheapest(const Target& target, const ChoiceShape& s, std::uint64_t rows, std::uint64_t columns) {
-  const auto cost = [&](std::uint64_t r, std::uint64_t c) { return tiles_cost(target, s, r, c) * (r == 28 ? 16 : 15); };
-  const std::uint64_t own = cost(rows, columns);
-  if (columns == 8 && own > std::min(cost(32, 8), cost(28, 8))) return false;
-  return own <= std::min({cost(16, 4), cost(32, 4), cost(28, 4)});
-}
-
-template <std::uint64_t rows, std::uint64_t columns>
-bool suits_shuffle(const Target& target, const ChoiceShape& s) {
-  return operations(s) >= (columns == 8 ? kManyOperations : kSomeOperations) && is_cheapest(target, s, rows, columns);
-}
-
-// See below: it asks for all variants.
-bool suits_apart(const Target& target, const ChoiceShape& s, std::array<std::uint32_t, 4> tile);
-
-template <std::uint32_t... tile>
-bool suits_apart(const Target& target, const ChoiceShape& s) {
-  return suits_apart(target, s, {tile...});
+// Such a tile takes SwiftShader a second to compile, and gained nothing where columns leave much of it empty.
+bool large_by_swiftshader(const Target& target, const ChoiceShape& s) {
+  return gpu::is_swiftshader(target.caps) && s.m >= 32 && s.n >= 64 && operations(s) >= kManyOperations;
 }
 
 // Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory, or apart), or rows
@@ -141,6 +124,7 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shared 16x4x4x4", 0, {16, 4, 4, 4}, nullptr},
     {Family::gemm, "shared 8x2x2x4", 0, {8, 2, 2, 4}, nullptr},
     {Family::gemm, "shared 256x16x8x8", 0, {256, 16, 8, 8}, can_256},
+    {Family::gemm, "shuffle 64x8", 1, {0, 0, 64, 8}, can_shuffle},
     {Family::gemm, "shuffle 32x8", 1, {0, 0, 32, 8}, can_shuffle},
     {Family::gemm, "shuffle 32x4", 1, {0, 0, 32, 4}, can_shuffle},
     {Family::gemm, "shuffle 28x8", 1, {0, 0, 28, 8}, can_shuffle},
@@ -197,6 +181,9 @@ constexpr Variant kVariants[] = {
     {Family::attention, "shuffle 16", 2, {16}, can_shuffle_heads<16>},
     {Family::attention, "shuffle 8", 2, {8}, can_shuffle_heads<8>},
     {Family::attention, "shuffle 4", 2, {4}, can_shuffle_heads<4>},
+    {Family::attention, "apart 16", 3, {16}, can_hold_heads<16>},
+    {Family::attention, "apart 8", 3, {8}, can_hold_heads<8>},
+    {Family::attention, "apart 4", 3, {4}, can_hold_heads<4>},
 
     {Family::attention_few, "keys across lanes", 0, {}, can_shuffle},
     {Family::attention_few, "tiles", 1, {}, nullptr},
@@ -228,7 +215,8 @@ constexpr Variant kVariants[] = {
 constexpr std::string_view kFlexible = "matrix units without a way through shared memory for results";
 constexpr std::string_view kApart = "no shuffles: each lane loads what it needs, in the largest tile that fits";
 
-// The first that holds is taken.
+// The first that holds is taken. One without a variant is for the model of time: the variant of which it expects the
+// least time.
 constexpr Rule kRules[] = {
     {Family::product, "skinny", nullptr, "up to four rows read the other matrix once, without tiles"},
 
@@ -240,18 +228,13 @@ constexpr Rule kRules[] = {
     {Family::gemm, "matrices 2x2x32x32", gains_by_some, "matrix units"},
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
+    {Family::gemm, "shuffle 32x4", large_by_swiftshader,
+     "each load is a branch for each of four lanes; larger tiles compile for many seconds"},
     {Family::gemm, "shuffle 8x4",
      [](const Target& t, const ChoiceShape& s) {
        return gpu::is_swiftshader(t.caps) && s.m > 4 && s.n > cpu_lanes(t.caps);
      },
-     "each load is a branch for each of four lanes, larger tiles save few of them and compile for seconds"},
-    {Family::gemm, "apart 8x4x32x16", suits_apart<8, 4, 32, 16>, kApart},
-    {Family::gemm, "apart 8x4x16x16", suits_apart<8, 4, 16, 16>, kApart},
-    {Family::gemm, "apart 8x2x16x16", suits_apart<8, 2, 16, 16>, kApart},
-    {Family::gemm, "apart 8x1x16x8", suits_apart<8, 1, 16, 8>, kApart},
-    {Family::gemm, "apart 8x4x8x8", suits_apart<8, 4, 8, 8>, kApart},
-    {Family::gemm, "apart 8x8x4x8", suits_apart<8, 8, 4, 8>, kApart},
-    {Family::gemm, "apart 8x1x8x4", suits_apart<8, 1, 8, 4>, kApart},
+     "each load is a branch for each of four lanes, and there is too little to do for a tile that compiles longer"},
     {Family::gemm, "shuffle 1x1",
      [](const Target& t, const ChoiceShape& s) { return s.m == 1 && s.n <= cpu_lanes(t.caps); },
      "a single row and fewer columns than lanes"},
@@ -262,14 +245,9 @@ constexpr Rule kRules[] = {
     {Family::gemm, "shuffle 4x4", few_rows, "up to four rows"},
     {Family::gemm, "shuffle 16x1", [](const Target& t, const ChoiceShape& s) { return s.n <= cpu_lanes(t.caps); },
      "fewer columns than lanes"},
-    {Family::gemm, "shuffle 32x8", suits_shuffle<32, 8>,
-     "a product large enough for the tile with the fewest loads, which takes the longest to compile"},
-    {Family::gemm, "shuffle 28x8", suits_shuffle<28, 8>, "as many columns, and images of 7x7 or 14x14 fill its rows"},
-    {Family::gemm, "shuffle 32x4", suits_shuffle<32, 4>, "tall tiles load each column for more rows"},
-    {Family::gemm, "shuffle 28x4", suits_shuffle<28, 4>, "tall tiles, and images of 7x7 or 14x14 fill their rows"},
-    {Family::gemm, "shuffle 16x4", nullptr,
-     "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
-    {Family::gemm, "shared 128x32x4x2", [](const Target&, const ChoiceShape& s) { return s.m <= 16; }, "up to 16 rows"},
+    {Family::gemm, "shared 128x32x4x2", [](const Target& t, const ChoiceShape& s) { return !is_cpu(t) && s.m <= 16; },
+     "up to 16 rows"},
+    {Family::gemm, "", nullptr, "the least time by the model, among tiles that repay their compilation"},
     {Family::gemm, "shared 64x8x4x4",
      [](const Target& t, const ChoiceShape& s) { return is_small_gpu(t) || s.n <= 32 || !enough_tiles(s, 64, 64); },
      "few registers, or too few large tiles to fill a GPU"},
@@ -309,6 +287,11 @@ constexpr Rule kRules[] = {
      "narrow subgroups over caches: a shuffle is a vector permute, shared memory one more copy"},
     {Family::attention, "shuffle 8", [](const Target&, const ChoiceShape& s) { return s.m > 4; }, "little to do"},
     {Family::attention, "shuffle 4", nullptr, "few rows"},
+    {Family::attention, "apart 16",
+     [](const Target&, const ChoiceShape& s) { return operations(s) >= kManyOperations; }, kApart},
+    {Family::attention, "apart 8",
+     [](const Target&, const ChoiceShape& s) { return s.m > 4 && operations(s) >= kSomeOperations; }, kApart},
+    {Family::attention, "apart 4", nullptr, kApart},
     {Family::attention, "scalar", nullptr, "f32, or no matrix units"},
 
     {Family::attention_few, "keys across lanes", nullptr,
@@ -349,31 +332,30 @@ constexpr Rule kRules[] = {
     {Family::epilogue, "in the kernel", nullptr, "saves a dispatch, a barrier and a way through memory"},
 };
 
-// Whether lanes that share nothing are what a CPU device has, and whether this tile of theirs is the cheapest among
-// those that repay their compilation. Where each of r x c outputs of a lane costs 2, a row or column that it loads
-// costs 5: measured on llvmpipe with products of 512^3 in tiles of 8x8 to 32x16.
-bool suits_apart(const Target& target, const ChoiceShape& s, std::array<std::uint32_t, 4> tile) {
-  if (!is_cpu(target) || can_shuffle(target)) return false;
-  const auto repays = [&](const std::array<std::uint32_t, 4>& t) {
-    const std::uint32_t outputs = t[2] * t[3];
-    return operations(s) >= (outputs > 256 ? kManyOperations : outputs > 64 ? kSomeOperations : 0);
-  };
-  const auto cost = [&](const std::array<std::uint32_t, 4>& t) {
-    const auto tiles = [](std::uint64_t n, std::uint64_t side) { return n / side + (n % side != 0 ? 1 : 0); };
-    const auto [lanes, lanes_n, rows, columns] = t;
-    return tiles(s.m, std::uint64_t{lanes / lanes_n} * rows) * tiles(s.n, std::uint64_t{lanes_n} * columns) *
-           (5 * (rows + columns) + 2 * rows * columns);
-  };
-  return repays(tile) && std::ranges::none_of(kVariants, [&](const Variant& v) {
-           return v.family == Family::gemm && v.name.starts_with("apart") && repays(v.tile) &&
-                  cost(v.tile) < cost(tile);
-         });
-}
-
 const Variant* find_variant(Family family, std::string_view name) {
   const auto* it =
       std::ranges::find_if(kVariants, [&](const Variant& v) { return v.family == family && v.name == name; });
   return it == std::end(kVariants) ? nullptr : it;
+}
+
+// The variant that `can` be taken of which the model expects the least time; null where it ranks none. Where tiles of
+// 28 rows are chosen there are more pipelines: they must save a sixteenth.
+template <typename Can>
+const Variant* fastest_by_model(const Target& target, const ChoiceShape& shape, const Can& can) {
+  constexpr double kFurtherPipelines = 16.0 / 15;
+  const gpu::Figures* const figures = gpu::figures_of(target.caps);
+  const gpu::Speed speed = figures != nullptr ? gpu::speed_of(*figures) : gpu::Speed{.f32_flops = 1};
+  const Variant* best = nullptr;
+  double least = 0;
+  for (const Variant& variant : kVariants) {
+    if (!is_ranked(target, shape, variant) || !can(&variant)) continue;
+    const double seconds =
+        variant_seconds(target, variant, shape, speed) * (variant.tile[2] == 28 ? kFurtherPipelines : 1);
+    if (best != nullptr && seconds >= least) continue;
+    best = &variant;
+    least = seconds;
+  }
+  return best;
 }
 
 std::string key_of(Family family, const ChoiceShape& shape, std::span<const shaders::KernelId> kernels,
@@ -409,6 +391,25 @@ std::string_view family_name(Family family) {
 }
 
 std::span<const Variant> variants() { return kVariants; }
+
+bool is_ranked(const gpu::Target& target, const ChoiceShape& shape, const Variant& variant) {
+  if (variant.family != Family::gemm) return false;
+  const std::uint32_t outputs = variant.tile[2] * variant.tile[3];
+  const auto repays = [&](std::uint32_t many, std::uint32_t most) {
+    return operations(shape) >= (outputs > most   ? kMostOperations
+                                 : outputs > many ? kManyOperations
+                                 : outputs > 64   ? kSomeOperations
+                                                  : 0);
+  };
+  switch (variant.kernel) {
+    case kTilesShared:  // each further one were a pipeline more
+      return !is_cpu(target) && gpu::figures_of(target.caps) != nullptr &&
+             (variant.name == "shared 64x8x4x4" || variant.name == "shared 128x8x4x8");
+    case kTilesShuffle: return outputs >= 64 && repays(128, 256);
+    case kTilesApart: return !can_shuffle(target) && repays(256, 512);
+    default: return false;
+  }
+}
 
 const Variant* variant_named(std::string_view key, std::string_view name) {
   const std::string_view family = key.substr(0, key.find(' '));
@@ -483,7 +484,7 @@ Choice choose(Family family, const gpu::Target& target, const ChoiceShape& shape
   }
   for (const Rule& rule : kRules) {
     if (rule.family != family) continue;
-    choice.variant = find_variant(family, rule.variant);
+    choice.variant = rule.variant.empty() ? fastest_by_model(target, shape, can) : find_variant(family, rule.variant);
     choice.why = rule.why;
     if (can(choice.variant) && (rule.when == nullptr || rule.when(target, shape))) return choice;
   }

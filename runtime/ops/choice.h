@@ -1,9 +1,10 @@
 // Which variant of a kernel suits a device and a shape: one table for all ops.
 //
 // The table is data: variants (what there is) and rules (what to take when nothing was measured). choose() takes the
-// variant that was measured to be fastest on this device for such a shape (Target::advice), or else the variant of the
-// first rule that holds. It only takes variants that the device can run and that passed their self-test. The same
-// target and shape always give the same choice.
+// variant that was measured to be fastest on this device for such a shape (Target::advice), or else that of the
+// first rule that holds, which may leave it to the model of time (time_model.h) to say which tile is fastest. It only
+// takes variants that the device can run and that passed their self-test. The same target and shape always give the
+// same choice.
 #pragma once
 
 #include <array>
@@ -60,6 +61,9 @@ struct ChoiceShape {
   friend bool operator==(const ChoiceShape&, const ChoiceShape&) = default;
 };
 
+/// The kernels of Family::gemm, as Variant::kernel counts them.
+enum : std::uint8_t { kTilesShared, kTilesShuffle, kTilesMatrix, kTilesApart, kTilesFlexible };
+
 struct Variant {
   Family family{};
   std::string_view name;    ///< cache files hold it, so its meaning never changes
@@ -70,7 +74,7 @@ struct Variant {
 
 struct Rule {
   Family family{};
-  std::string_view variant;
+  std::string_view variant;  ///< empty: that of which the model expects the least time
   bool (*when)(const gpu::Target&, const ChoiceShape&) = nullptr;  ///< null: always
   std::string_view why;
 };
@@ -79,6 +83,9 @@ std::span<const Variant> variants();
 /// The variant of this name of the family that a key (Choice::key) begins with; null where there is none.
 const Variant* variant_named(std::string_view key, std::string_view name);
 std::span<const Rule> rules();
+/// Whether the model of time ranks this tile for such a product: on a CPU device the tiles for products of any size
+/// that repay their compilation, on a GPU whose figures are known the usual two.
+bool is_ranked(const gpu::Target& target, const ChoiceShape& shape, const Variant& variant);
 
 struct Choice {
   const Variant* variant = nullptr;  ///< never null

@@ -8,13 +8,10 @@
 namespace graft {
 namespace {
 
-// Kernels of the blocked GEMM, as Variant::kernel counts them.
-enum : std::uint8_t { kSharedKernel, kShuffleKernel, kMatrixKernel, kApartKernel, kFlexibleKernel };
-
 // A number that an invocation brings from memory to shared memory for all of its workgroup is a load and a store.
 constexpr double kStaged = 2;
 // Of CPU devices, measured on llvmpipe: what a load costs where a multiply-add of a subgroup costs 1. By the tiles' own
-// kernel: shuffles (see tiles_cost() of choice.cpp), lanes that share nothing, and tiles in shared memory, which are
+// kernel: shuffles, lanes that share nothing, and tiles in shared memory, which are
 // copied twice there and loaded lane by lane.
 constexpr double kShuffleLoad = 8.0 / 3;
 constexpr double kApartLoad = 15;
@@ -39,7 +36,7 @@ TileUse tile_of(const gpu::Target& target, const Variant& variant, const gpu::Sp
   const auto [threads, threads_n, rows, columns] = variant.tile;
   TileUse use{.multiply_adds = double(rows) * columns};
   switch (variant.kernel) {
-    case kShuffleKernel: {
+    case kTilesShuffle: {
       const ShuffleLanes lanes = shuffle_lanes(target.caps);
       use.m = std::uint64_t{lanes.clusters} * rows;
       use.n = std::uint64_t{lanes.all / lanes.clusters} * columns;
@@ -47,14 +44,14 @@ TileUse tile_of(const gpu::Target& target, const Variant& variant, const gpu::Sp
       use.others = kShuffleLoad * (double(use.m) + double(lanes.all) * columns);
       return use;
     }
-    case kApartKernel:
+    case kTilesApart:
       use.m = std::uint64_t{threads / threads_n} * rows;
       use.n = std::uint64_t{threads_n} * columns;
       use.invocations = threads;
       use.others = kApartLoad * (rows + columns);
       return use;
-    case kMatrixKernel:
-    case kFlexibleKernel: {
+    case kTilesMatrix:
+    case kTilesFlexible: {
       // Each subgroup owns rows x columns; its lanes share the multiply-adds.
       const MatrixTile tile(variant.tile);
       const double lanes = std::max(target.caps.matrix_subgroup, 1u);
@@ -119,7 +116,7 @@ KernelUse use_of(const gpu::Target& target, const Variant& variant, const Choice
   use.useful = wanted / made;
   use.workgroups = tiles(shape.m, tile.m) * tiles(shape.n, tile.n) * std::max<std::uint64_t>(shape.batches, 1);
   use.invocations = tile.invocations;
-  use.halves = variant.kernel == kMatrixKernel || variant.kernel == kFlexibleKernel;
+  use.halves = variant.kernel == kTilesMatrix || variant.kernel == kTilesFlexible;
   return use;
 }
 

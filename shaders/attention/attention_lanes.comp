@@ -1,7 +1,10 @@
-// attention.comp for CPUs (see attention_lanes.glsl): the held rows go through all keys, four a lane at a time.
+// attention.comp for CPUs (see attention_lanes.glsl): the held rows go through all keys, kOwn a lane at a time.
 //! variant f32 :
 //! variant f32_mask : -DMASK
 //! variant f32_blocks : -DBLOCKS
+//! variant f32_apart : -DAPART
+//! variant f32_mask_apart : -DAPART -DMASK
+//! variant f32_blocks_apart : -DAPART -DBLOCKS
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -50,15 +53,15 @@ void main() {
   uint key = next_keys(h, range.x, range.y, span);
   if (key < range.y) {
     [[dont_unroll]] do {
-      uint own_at[4];
-      int own_sequence[4];
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        const uint own = key + 4u * lane + j;
+      uint own_at[kOwn];
+      int own_sequence[kOwn];
+      [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+        const uint own = key + kOwn * lane + j;
         own_at[j] = key_base(keys, min(own, p.keys - 1u)) / 4u;
         own_sequence[j] = sequence(h, own);
       }
-      float weights[4 * kRows];
-      [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = 0.0;
+      float weights[kOwn * kRows];
+      [[unroll]] for (uint i = 0u; i < kOwn * kRows; ++i) weights[i] = 0.0;
       ADD_PRODUCTS(weights, q4, held_at, k_at, own_at)
 
       float before[kHeld];
@@ -68,12 +71,12 @@ void main() {
         const int high = HELD(sight, i).y;
         const int of_sequence = HELD(row_sequence, i);
         float most = kMasked;
-        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-          const int own = int(key + 4u * lane + j);
+        [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+          const int own = int(key + kOwn * lane + j);
           const bool seen = own >= low && own < high && own_sequence[j] == of_sequence;
-          const float s = score(weights[4u * i + j]);
-          weights[4u * i + j] = seen ? masked(h, first_row + i, uint(own), s) : kMasked;
-          most = max(most, weights[4u * i + j]);
+          const float s = score(weights[kOwn * i + j]);
+          weights[kOwn * i + j] = seen ? masked(h, first_row + i, uint(own), s) : kMasked;
+          most = max(most, weights[kOwn * i + j]);
         }
         most = max(over_lanes_max(most), top[i / kLanes]);
         top[i / kLanes] = lane == i % kLanes ? most : top[i / kLanes];
@@ -84,14 +87,14 @@ void main() {
         const float most = HELD(top, i);
         const float less = HELD(shrink, i);
         total[i] *= less;
-        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-          const float s = weights[4u * i + j];
-          weights[4u * i + j] = s == kMasked ? 0.0 : exp_weight(s - most);
-          total[i] += weights[4u * i + j];
+        [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+          const float s = weights[kOwn * i + j];
+          weights[kOwn * i + j] = s == kMasked ? 0.0 : exp_weight(s - most);
+          total[i] += weights[kOwn * i + j];
         }
         [[unroll]] for (uint c = 0u; c < kQuads; ++c) result[i * kQuads + c] *= less;
       }
-      ADD_WEIGHTED(result, weights, v_at, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
+      ADD_WEIGHTED(result, weights, v_at, own_at, columns, range.y - key)
       key = next_keys(h, key + kAcross, range.y, span);
     } while (key < range.y);
   }

@@ -1,7 +1,9 @@
 // Attention for devices whose subgroups are narrow and whose shared memory is no faster than their caches (CPUs): a
 // cluster of lanes (clusters.glsl) has a tile to itself. Of one side of a product kRows rows are held, row i by lane
-// i % kLanes, and handed round by shuffles; of the other side each lane has four rows of its own, 4 * lane to
-// 4 * lane + 3. Sums over the latter are of kQuads fours of a head's elements in each lane.
+// i % kLanes, and handed round by shuffles; of the other side each lane has kOwn rows of its own, kOwn * lane to
+// kOwn * lane + kOwn - 1. Sums over the latter are of kQuads fours of a head's elements in each lane.
+// With -DAPART, for devices without shuffles, a cluster is one lane: it loads all that it needs, and its sums are of whole
+// rows.
 // Macros instead of functions: drivers stumble over arrays of specialized size as arguments. Loops test at their end,
 // because llvmpipe runs a whole body, masked, before it leaves a loop that tests at its start.
 #extension GL_EXT_control_flow_attributes : require
@@ -11,7 +13,13 @@ layout(constant_id = 2) const uint kQuads = 1;
 layout(constant_id = 3) const bool kSoftcap = false;
 layout(constant_id = 4) const uint kClusters = 1;
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+#ifdef APART
+#include "shaders/common/clusters_of_one.glsl"
+const uint kOwn = 8;
+#else
 #include "shaders/common/clusters.glsl"
+const uint kOwn = 4;
+#endif
 #include "shaders/common/index.glsl"
 #include "shaders/common/math.glsl"
 #include "shaders/common/step_state.h"
@@ -19,50 +27,72 @@ layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 #include "shaders/attention/attention_heads.glsl"
 
 const uint kHeld = (kRows + kLanes - 1) / kLanes;
-const uint kAcross = 4 * kLanes;
+const uint kAcross = kOwn * kLanes;
 const float kMasked = -3.0e38;  // a score that no product reaches
 const ivec2 kNothing = ivec2(0x7fffffff, -1);  // no sequences
 
 // `own` below is a function of, or a macro for, four elements.
-// sums[4 i + j] += held row i times own row j. `held_at` and `own_at` count fours of elements.
+// sums[kOwn i + j] += held row i times own row j. `held_at` and `own_at` count fours of elements.
 #define ADD_PRODUCTS(sums, held, held_at, own, own_at)                                      \
   {                                                                                         \
     uint d = 0u;                                                                            \
     [[dont_unroll]] do {                                                                    \
       vec4 a[kHeld];                                                                        \
-      vec4 b[4];                                                                            \
+      vec4 b[kOwn];                                                                         \
       [[unroll]] for (uint i = 0u; i < kHeld; ++i) a[i] = held[held_at[i] + d];             \
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) b[j] = own(own_at[j] + d);                  \
+      [[unroll]] for (uint j = 0u; j < kOwn; ++j) b[j] = own(own_at[j] + d);                \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
         [[unroll]] for (uint q = 0u; q < 4u; ++q) {                                         \
           const float x = HANDED(a[i / kLanes][q], i % kLanes);                             \
-          [[unroll]] for (uint j = 0u; j < 4u; ++j) sums[4u * i + j] += x * b[j][q];        \
+          [[unroll]] for (uint j = 0u; j < kOwn; ++j) sums[kOwn * i + j] += x * b[j][q];    \
         }                                                                                   \
       }                                                                                     \
       ++d;                                                                                  \
     } while (d < p.dim / 4u);                                                               \
   }
 
-// sums[i kQuads + c] += weights[4 i + j] of each lane times that lane's own row j, four elements at `columns[c]`.
-// `lanes` lanes have rows that count.
-#define ADD_WEIGHTED(sums, weights, own, own_at, columns, lanes)                            \
+// sums[i kQuads + c] += weights[kOwn i + j] of each lane times that lane's own row j, four elements at `columns[c]`.
+// `count` rows of all lanes count, from the first on.
+#ifdef APART
+#define ADD_WEIGHTED(sums, weights, own, own_at, columns, count)                            \
   {                                                                                         \
+    uint j = 0u;                                                                            \
+    [[dont_unroll]] do {                                                                    \
+      uint at = own_at[0];                                                                  \
+      float w[kRows];                                                                       \
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) w[i] = weights[kOwn * i];                \
+      [[unroll]] for (uint k = 1u; k < kOwn; ++k) {                                         \
+        at = j == k ? own_at[k] : at;                                                       \
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) w[i] = j == k ? weights[kOwn * i + k] : w[i]; \
+      }                                                                                     \
+      [[unroll]] for (uint c = 0u; c < kQuads; ++c) {                                       \
+        const vec4 b = own(at + columns[c]);                                                \
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) sums[i * kQuads + c] += w[i] * b;      \
+      }                                                                                     \
+      ++j;                                                                                  \
+    } while (j < min(kOwn, count));                                                         \
+  }
+#else
+#define ADD_WEIGHTED(sums, weights, own, own_at, columns, count)                            \
+  {                                                                                         \
+    const uint lanes = min(kLanes, ((count) + kOwn - 1u) / kOwn);                           \
     uint from = 0u;                                                                         \
     [[dont_unroll]] do {                                                                    \
-      vec4 b[4 * kQuads];                                                                   \
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                           \
+      vec4 b[kOwn * kQuads];                                                                \
+      [[unroll]] for (uint j = 0u; j < kOwn; ++j) {                                         \
         const uint at = HANDED(own_at[j], from);                                            \
         [[unroll]] for (uint c = 0u; c < kQuads; ++c) b[j * kQuads + c] = own(at + columns[c]); \
       }                                                                                     \
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                        \
-        [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                         \
-          const float w = HANDED(weights[4u * i + j], from);                                \
+        [[unroll]] for (uint j = 0u; j < kOwn; ++j) {                                       \
+          const float w = HANDED(weights[kOwn * i + j], from);                              \
           [[unroll]] for (uint c = 0u; c < kQuads; ++c) sums[i * kQuads + c] += w * b[j * kQuads + c]; \
         }                                                                                   \
       }                                                                                     \
       ++from;                                                                               \
-    } while (from < (lanes));                                                               \
+    } while (from < lanes);                                                                 \
   }
+#endif
 
 // Held numbers of row `i`, for every lane.
 #define HELD(name, i) HANDED(name[(i) / kLanes], (i) % kLanes)
@@ -84,6 +114,7 @@ float over_lanes_max(float x) {
 }
 
 float over_lanes_sum(float x) {
+  if (kLanes == 1) return x;
   x += OTHER(x, 1u);
   x += OTHER(x, 2u);
   if (kLanes > 4) x += OTHER(x, 4u);

@@ -1,6 +1,8 @@
 // attention_grad_key.comp for CPUs (see attention_lanes.glsl): held keys, rows of each lane's own.
 //! variant f32 :
 //! variant f32_mask : -DMASK
+//! variant f32_apart : -DAPART
+//! variant f32_mask_apart : -DAPART -DMASK
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -38,13 +40,13 @@ void main() {
   uint row = next_rows(h, range.x, range.y, span);
   if (row < range.y) {
     [[dont_unroll]] do {
-      uint own_at[4];
-      int own_sequence[4];
-      ivec2 sight[4];
-      float own_lse[4];
-      float own_delta[4];
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        const uint own = row + 4u * lane + j;
+      uint own_at[kOwn];
+      int own_sequence[kOwn];
+      ivec2 sight[kOwn];
+      float own_lse[kOwn];
+      float own_delta[kOwn];
+      [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+        const uint own = row + kOwn * lane + j;
         const uint real = min(own, row_count() - 1u);
         own_at[j] = row_base(h, real) / 4u;
         const vec2 both = statistics[row_statistic(h, real)];
@@ -53,27 +55,27 @@ void main() {
         own_sequence[j] = sequence(h, own / p.group);
         sight[j] = sight_of(own, offset, own_sequence[j]);
       }
-      float weights[4 * kRows];
-      float slopes[4 * kRows];
-      [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) weights[i] = slopes[i] = 0.0;
+      float weights[kOwn * kRows];
+      float slopes[kOwn * kRows];
+      [[unroll]] for (uint i = 0u; i < kOwn * kRows; ++i) weights[i] = slopes[i] = 0.0;
       ADD_PRODUCTS(weights, k4, held_at, q4_at, own_at)
       ADD_PRODUCTS(slopes, v4, held_at, dy4_at, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
         const int key = int(first_key + i);
         const int of_sequence = HELD(key_sequence, i);
-        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-          const float s = score(weights[4u * i + j]);
-          const float full = masked(h, row + 4u * lane + j, uint(key), s);
+        [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+          const float s = score(weights[kOwn * i + j]);
+          const float full = masked(h, row + kOwn * lane + j, uint(key), s);
           const bool seen =
               key >= sight[j].x && key < sight[j].y && own_sequence[j] == of_sequence && !(full <= kMasked);
           const float w = exp_weight(full - own_lse[j]);
-          const float slope = w * (slopes[4u * i + j] - own_delta[j]) * score_slope(s);
-          weights[4u * i + j] = seen ? w : 0.0;
-          slopes[4u * i + j] = seen ? slope : 0.0;
+          const float slope = w * (slopes[kOwn * i + j] - own_delta[j]) * score_slope(s);
+          weights[kOwn * i + j] = seen ? w : 0.0;
+          slopes[kOwn * i + j] = seen ? slope : 0.0;
         }
       }
-      ADD_WEIGHTED(dv, weights, dy4_at, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
-      ADD_WEIGHTED(dk, slopes, q4_at, own_at, columns, min(kLanes, (range.y - row + 3u) / 4u))
+      ADD_WEIGHTED(dv, weights, dy4_at, own_at, columns, range.y - row)
+      ADD_WEIGHTED(dk, slopes, q4_at, own_at, columns, range.y - row)
       row = next_rows(h, row + kAcross, range.y, span);
     } while (row < range.y);
   }

@@ -1,6 +1,8 @@
 // attention_grad_query.comp for CPUs (see attention_lanes.glsl): held rows, keys of each lane's own.
 //! variant f32 :
 //! variant f32_mask : -DMASK
+//! variant f32_apart : -DAPART
+//! variant f32_mask_apart : -DAPART -DMASK
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shaders/attention/attention_lanes.glsl"
@@ -44,16 +46,16 @@ void main() {
   uint key = next_keys(h, range.x, range.y, span);
   if (key < range.y) {
     [[dont_unroll]] do {
-      uint own_at[4];
-      int own_sequence[4];
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        const uint own = key + 4u * lane + j;
+      uint own_at[kOwn];
+      int own_sequence[kOwn];
+      [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+        const uint own = key + kOwn * lane + j;
         own_at[j] = key_base(h, min(own, p.keys - 1u)) / 4u;
         own_sequence[j] = sequence(h, own);
       }
-      float products[4 * kRows];
-      float slopes[4 * kRows];
-      [[unroll]] for (uint i = 0u; i < 4u * kRows; ++i) products[i] = slopes[i] = 0.0;
+      float products[kOwn * kRows];
+      float slopes[kOwn * kRows];
+      [[unroll]] for (uint i = 0u; i < kOwn * kRows; ++i) products[i] = slopes[i] = 0.0;
       ADD_PRODUCTS(products, q4, held_at, k4_at, own_at)
       ADD_PRODUCTS(slopes, dy4, held_at, v4_at, own_at)
       [[unroll]] for (uint i = 0u; i < kRows; ++i) {
@@ -62,16 +64,16 @@ void main() {
         const int of_sequence = HELD(row_sequence, i);
         const float of_lse = HELD(row_lse, i);
         const float of_delta = HELD(row_delta, i);
-        [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-          const int own = int(key + 4u * lane + j);
-          const float s = score(products[4u * i + j]);
+        [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+          const int own = int(key + kOwn * lane + j);
+          const float s = score(products[kOwn * i + j]);
           const float full = masked(h, first_row + i, uint(own), s);
           const bool seen = own >= low && own < high && own_sequence[j] == of_sequence && !(full <= kMasked);
-          const float slope = exp_weight(full - of_lse) * (slopes[4u * i + j] - of_delta) * score_slope(s);
-          slopes[4u * i + j] = seen ? slope : 0.0;
+          const float slope = exp_weight(full - of_lse) * (slopes[kOwn * i + j] - of_delta) * score_slope(s);
+          slopes[kOwn * i + j] = seen ? slope : 0.0;
         }
       }
-      ADD_WEIGHTED(result, slopes, k4_at, own_at, columns, min(kLanes, (range.y - key + 3u) / 4u))
+      ADD_WEIGHTED(result, slopes, k4_at, own_at, columns, range.y - key)
       key = next_keys(h, key + kAcross, range.y, span);
     } while (key < range.y);
   }

@@ -6,8 +6,8 @@ uint next_tile(Head h, uint at, uint end, ivec2 span, uint per) {
   bool found = false;
   do {
     ivec2 tile = kNothing;
-    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-      tile = with_sequence(tile, sequence(h, (at + 4u * own_lane() + j) / per));
+    [[unroll]] for (uint j = 0u; j < kOwn; ++j) {
+      tile = with_sequence(tile, sequence(h, (at + kOwn * own_lane() + j) / per));
     }
     found = overlap(over_lanes_span(tile), span);
     at += found ? 0u : kAcross;

@@ -227,12 +227,23 @@ TEST_P(AttentionVariants, ThirtyTwoRowsHandedRound) {
   check_op_case(GetParam());
 }
 
+// A software device without shuffles.
+TEST_P(AttentionVariants, LanesApart) {
+  const EditedTarget edited([](gpu::Target& target) { ASSERT_TRUE(gpu::apply_caps_preset("plain", target).ok()); });
+  check_op_case(GetParam());
+}
+
 TEST_P(AttentionVariants, ThirtyTwoRowsInTwoClusters) {
   const EditedTarget edited([](gpu::Target& target) {
     in_two_clusters(target);
     with_rows(target, "shuffle 32");
   });
   check_op_case(GetParam());
+}
+
+TEST(AttentionLanes, HoldSixteenRowsApart) {
+  const EditedTarget edited([](gpu::Target& target) { with_rows(target, "apart 16"); });
+  check_op_case(attend("sixteen rows", {1, 45, 50, 2, 1, 16}, {{"causal", kOne}, {"softcap", 5.0}}));
 }
 
 TEST(AttentionLanes, TakeFewRowsInTwoClusters) {

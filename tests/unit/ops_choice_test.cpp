@@ -29,7 +29,10 @@ TEST(ChoiceTable, EveryRuleNamesAVariantAndEveryFamilyEndsWithOneForAnyDevice) {
     EXPECT_TRUE(names.emplace(v.family, v.name).second) << v.name;
     EXPECT_EQ(v.name.find_first_of("\t\n="), std::string_view::npos) << "names stand in cache files";
   }
-  for (const Rule& rule : rules()) EXPECT_TRUE(names.contains({rule.family, rule.variant})) << rule.variant;
+  for (const Rule& rule : rules()) {  // one without a name is for the model of time, which ranks these
+    EXPECT_TRUE(rule.variant.empty() ? rule.family == Family::gemm : names.contains({rule.family, rule.variant}))
+        << rule.variant;
+  }
   for (const Family family : families) {
     const Choice choice = choose(family, gpu::Target{}, {.m = 1000, .n = 1000, .k = 1000});
     ASSERT_NE(choice.variant, nullptr);
@@ -54,7 +57,8 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   small.caps.type = gpu::DeviceType::integrated;
   desktop.caps.type = gpu::DeviceType::discrete;
   const ChoiceShape large{4096, 4096, 4096};
-  EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), large).variant->name, "shuffle 64x8");
+  EXPECT_EQ(choose(Family::gemm, cpu_caps(), {512, 512, 512}).variant->name, "shuffle 32x8") << "fewer operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {4096, 20, 4096}).variant->name, "shuffle 32x4") << "few columns";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 200}).variant->name, "shuffle 32x4") << "few operations";
   EXPECT_EQ(choose(Family::gemm, cpu_caps(), {128, 128, 20}).variant->name, "shuffle 16x4") << "very few operations";
@@ -68,17 +72,17 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::gemm, apart, {16, 32, 64}).variant->name, "apart 8x4x8x8") << "very few operations";
   gpu::Target other = cpu_caps();
   other.caps.subgroup_size = 128;
-  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8") << "its first lanes";
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 64x8") << "its first lanes";
   EXPECT_EQ(shuffle_lanes(other.caps).all, 8u);
   EXPECT_EQ(choose(Family::attention, other, {9, 18, 20}).variant->name, "shuffle 8");
   other.caps.subgroup_size = 4;
-  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x8");
-  EXPECT_EQ(choose(Family::gemm, other, {4096, 32, 4096}).variant->name, "shuffle 32x8")
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 64x8");
+  EXPECT_EQ(choose(Family::gemm, other, {4096, 32, 4096}).variant->name, "shuffle 64x8")
       << "all of a cluster's columns";
   EXPECT_EQ(choose(Family::attention, other, {1536, 512, 64}).variant->name, "shuffle 32");
   EXPECT_EQ(choose(Family::attention, other, {1536, 512, 132}).variant->name, "shuffle 8") << "large heads";
   other.caps.vendor_id = 0x1ae0;
-  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 8x4") << "SwiftShader";
+  EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x4") << "SwiftShader";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
@@ -237,11 +241,11 @@ TEST(Choice, TakesWhatWasMeasuredWhereTheDeviceCanRunIt) {
   target.advice.tuned[key] = "shared 64x8x8x8";
   EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shared 64x8x8x8");
   EXPECT_EQ(choose(Family::gemm, target, {600, 1000, 513}).variant->name, "shared 64x8x8x8") << "of the same size";
-  EXPECT_EQ(choose(Family::gemm, target, {1024, 700, 700}).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, target, {1024, 700, 700}).variant->name, "shuffle 64x8");
   target.advice.tuned[key] = "shared 256x16x8x8";  // more invocations than it has
-  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 64x8");
   target.advice.tuned[key] = "something from a later release";
-  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 32x8");
+  EXPECT_EQ(choose(Family::gemm, target, shape).variant->name, "shuffle 64x8");
 }
 
 Result<Plan> plan_product(const gpu::Target& target) {

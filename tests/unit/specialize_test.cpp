@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/exec/broadcast_kernel.h"
 #include "runtime/exec/spirv_module.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
@@ -42,6 +43,34 @@ TEST(Specialize, GivesBackWhatIsNoModule) {
   EXPECT_EQ(specialize(words, {}), words);
   const std::vector<std::uint32_t> cut = {0x07230203, 0, 0, 1, 0, 5u << 16 | 50u, 1};
   EXPECT_EQ(specialize(cut, {}), cut);
+}
+
+// Of a product in lanes that shuffle, for as many clusters.
+std::map<std::uint16_t, std::size_t> handing_operations(std::uint32_t clusters, bool broadcasts) {
+  constexpr std::uint16_t kShuffle = 345, kBroadcast = 337;
+  const auto& info = shaders::kernel_info(shaders::KernelId::matmul__f32_shuffle);
+  std::vector<std::uint32_t> words = specialize(info.spirv(), {{8, 8, 4, 1, 0, 1, clusters}});
+  if (broadcasts) words = shuffles_as_broadcasts(words);
+  std::map<std::uint16_t, std::size_t> counts;
+  EXPECT_TRUE(spirv::for_each_instruction(words, [&](const spirv::Instruction& i) {
+    if (i.op == kShuffle || i.op == kBroadcast) ++counts[i.op == kShuffle ? 0 : 1];
+  }));
+  return counts;
+}
+
+TEST(Broadcasts, StandForShufflesWhereThereIsOneCluster) {
+  auto before = handing_operations(1, false), after = handing_operations(1, true);
+  EXPECT_GT(before[0], 0u);
+  EXPECT_EQ(after[0], 0u);
+  EXPECT_EQ(after[1], before[0]);
+  before = handing_operations(2, false);
+  after = handing_operations(2, true);
+  EXPECT_EQ(after, before) << "each cluster has a lane of its own to ask";
+}
+
+TEST(Broadcasts, GiveBackWhatIsNoModule) {
+  const std::vector<std::uint32_t> words = {1, 2, 3};
+  EXPECT_EQ(shuffles_as_broadcasts(words), words);
 }
 
 void like_swiftshader(gpu::Target& target) { target.caps.vendor_id = 0x1ae0; }

@@ -109,6 +109,24 @@ TEST(TimeModel, LargerTilesGainWhereTheyFillTheDeviceAndLoseWhereTheyDoNot) {
   EXPECT_GT(seconds("shared 128x8x4x8", 256), seconds("shared 64x8x4x4", 256));
 }
 
+TEST(TimeModel, ChoosesTheTilesOfGpusWhoseFiguresAreKnown) {
+  for (const gpu::Figures& figures : gpu::known_figures()) {
+    const gpu::Target target = named(figures.name);
+    const gpu::Speed speed = gpu::speed_of(figures);
+    std::set<std::string_view> chosen;
+    for (const std::uint64_t size : {48, 128, 256, 512, 1024, 2048, 4096}) {
+      const ChoiceShape shape{size, size, size};
+      const std::string_view name = choose(Family::gemm, target, shape).variant->name;
+      chosen.insert(name);
+      for (const std::string_view other : {"shared 64x8x4x4", "shared 128x8x4x8"}) {
+        EXPECT_LE(variant_seconds(target, gemm(name), shape, speed), variant_seconds(target, gemm(other), shape, speed))
+            << figures.name << " " << size;
+      }
+    }
+    EXPECT_EQ(chosen.size(), 2u) << figures.name << ": small products need many tiles, large ones few loads";
+  }
+}
+
 // z = x y + w.
 Result<Graph> product_and_sum() {
   Graph graph;
@@ -154,9 +172,9 @@ TEST(PlanTime, IsTheLargerOfArithmeticAndMemoryOfEachDispatch) {
 
 TEST(PlanTime, AMeasuredProductGivesThePeakThatItsTileSaysItIsAShareOf) {
   const gpu::Speed speed{.f32_flops = 1};
-  EXPECT_EQ(choose(Family::gemm, cpu(), {768, 768, 768}).variant->name, "shuffle 32x8");
-  // Tiles of 32 x 64, which divide the product: 256 multiply-adds beside 96 numbers at 8/3.
-  EXPECT_DOUBLE_EQ(product_share(cpu(), 768, speed), 0.5);
+  EXPECT_EQ(choose(Family::gemm, cpu(), {768, 768, 768}).variant->name, "shuffle 64x8");
+  // Tiles of 64 x 64, which divide the product: 512 multiply-adds beside 128 numbers at 8/3.
+  EXPECT_DOUBLE_EQ(product_share(cpu(), 768, speed), 0.6);
 }
 
 TEST(Figures, OfEachGpuHaveTheirPagesAndCapabilities) {

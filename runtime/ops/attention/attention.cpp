@@ -212,34 +212,40 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
 }
 
 /// In the order of Family::attention's variants; last, what stands for the second where tiles are of bf16.
-using Kernels = std::array<shaders::KernelId, 4>;
-constexpr Kernels kForward = {shaders::KernelId::attention__f32, shaders::KernelId::attention__f32_coopmat,
-                              shaders::KernelId::attention_lanes__f32, shaders::KernelId::attention__f32_coopmat_bf16};
-constexpr Kernels kGradQuery = {
-    shaders::KernelId::attention_grad_query__f32, shaders::KernelId::attention_grad_query__f32_coopmat,
-    shaders::KernelId::attention_lanes_grad_query__f32, shaders::KernelId::attention_grad_query__f32_coopmat_bf16};
-constexpr Kernels kGradKey = {
-    shaders::KernelId::attention_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat,
-    shaders::KernelId::attention_lanes_grad_key__f32, shaders::KernelId::attention_grad_key__f32_coopmat_bf16};
-// In the same order; tiles of matrices are not chosen with a mask.
-constexpr Kernels kForwardMasked = {shaders::KernelId::attention__f32_mask, shaders::KernelId::attention__f32_mask,
-                                    shaders::KernelId::attention_lanes__f32_mask,
-                                    shaders::KernelId::attention__f32_mask};
-// Neither with keys in blocks.
-constexpr Kernels kForwardBlocks = {shaders::KernelId::attention__f32_blocks, shaders::KernelId::attention__f32_blocks,
-                                    shaders::KernelId::attention_lanes__f32_blocks,
-                                    shaders::KernelId::attention__f32_blocks};
-constexpr Kernels kGradQueryMasked = {
-    shaders::KernelId::attention_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask,
-    shaders::KernelId::attention_lanes_grad_query__f32_mask, shaders::KernelId::attention_grad_query__f32_mask};
-constexpr Kernels kGradKeyMasked = {
-    shaders::KernelId::attention_grad_key__f32_mask, shaders::KernelId::attention_grad_key__f32_mask,
-    shaders::KernelId::attention_lanes_grad_key__f32_mask, shaders::KernelId::attention_grad_key__f32_mask};
+using Kernels = std::array<shaders::KernelId, 5>;
+constexpr std::uint8_t kLanesApart = 3;
+using enum shaders::KernelId;
+constexpr Kernels kForward = {attention__f32, attention__f32_coopmat, attention_lanes__f32, attention_lanes__f32_apart,
+                              attention__f32_coopmat_bf16};
+constexpr Kernels kGradQuery = {attention_grad_query__f32, attention_grad_query__f32_coopmat,
+                                attention_lanes_grad_query__f32, attention_lanes_grad_query__f32_apart,
+                                attention_grad_query__f32_coopmat_bf16};
+constexpr Kernels kGradKey = {attention_grad_key__f32, attention_grad_key__f32_coopmat, attention_lanes_grad_key__f32,
+                              attention_lanes_grad_key__f32_apart, attention_grad_key__f32_coopmat_bf16};
+// In the same order; tiles of matrices are chosen neither with a mask nor with keys in blocks.
+constexpr Kernels without_matrices(shaders::KernelId tiles, shaders::KernelId lanes, shaders::KernelId apart) {
+  return {tiles, tiles, lanes, apart, tiles};
+}
+constexpr Kernels kForwardMasked =
+    without_matrices(attention__f32_mask, attention_lanes__f32_mask, attention_lanes__f32_mask_apart);
+constexpr Kernels kForwardBlocks =
+    without_matrices(attention__f32_blocks, attention_lanes__f32_blocks, attention_lanes__f32_blocks_apart);
+constexpr Kernels kGradQueryMasked = without_matrices(
+    attention_grad_query__f32_mask, attention_lanes_grad_query__f32_mask, attention_lanes_grad_query__f32_mask_apart);
+constexpr Kernels kGradKeyMasked = without_matrices(attention_grad_key__f32_mask, attention_lanes_grad_key__f32_mask,
+                                                    attention_lanes_grad_key__f32_mask_apart);
 enum class Over : std::uint8_t { rows, keys };  ///< what workgroups share out among them
 
+/// The workgroup of a kernel whose lanes hold rows: where they are apart, each is a cluster of its own.
+ShuffleLanes lanes_of(const Emitter& e, const Variant& variant) {
+  ShuffleLanes lanes = shuffle_lanes(e.caps());
+  if (variant.kernel == kLanesApart) lanes.clusters = lanes.all;
+  return lanes;
+}
+
 std::vector<std::uint32_t> constants_of(const Emitter& e, const Job& job, const Variant& variant) {
-  if (variant.kernel == 2) {
-    const ShuffleLanes lanes = shuffle_lanes(e.caps());
+  if (variant.tile[0] != 0) {
+    const ShuffleLanes lanes = lanes_of(e, variant);
     return {lanes.all, variant.tile[0], ceil_div(job.push.dim, 4 * lanes.all / lanes.clusters), job.push.softcap != 0,
             lanes.clusters};
   }
@@ -259,13 +265,13 @@ void dispatch(Emitter& e, const Job& job, Kernels kernels, std::uint64_t count, 
   shape.rounded = job.operands == MatrixOperands::f16 || job.operands == MatrixOperands::bf16;
   if (shape.rounded) shape.operand = operand_type(job.operands);
   const Variant& variant = e.note(choose(Family::attention, e.target(), shape, kernels));
-  const std::uint32_t tile = variant.kernel == 2 ? variant.tile[0] : kTile;
+  const std::uint32_t tile = variant.tile[0] != 0 ? variant.tile[0] : kTile;
   push::AttentionPush p = job.push;
   p.batch = static_cast<std::uint32_t>(count);
   p.row_tiles = ceil_div(p.queries * p.group, tile);
   p.key_tiles = ceil_div(p.keys, tile);
   const std::uint64_t tiles = count * p.kv_heads * (over == Over::rows ? p.row_tiles : p.key_tiles);
-  const std::uint32_t clusters = variant.kernel == 2 ? shuffle_lanes(e.caps()).clusters : 1;
+  const std::uint32_t clusters = variant.tile[0] != 0 ? lanes_of(e, variant).clusters : 1;
   e.dispatch(kernels[variant.kernel], {}, std::move(bindings), p, e.spread(ceil_div<std::uint64_t>(tiles, clusters)));
   e.dispatches().back().specialization = constants_of(e, job, variant);
 }

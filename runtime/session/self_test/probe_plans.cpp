@@ -32,13 +32,14 @@ std::vector<std::string_view> tile_names(const gpu::Target& target, std::uint8_t
                           .rounded = true,
                           .operand = brain ? gpu::MatrixShape::Operand::bf16 : gpu::MatrixShape::Operand::f16};
   std::vector<std::string_view> names;
-  for (const Rule& rule : rules()) {
-    if (rule.family != Family::gemm) continue;
-    for (const Variant& v : variants()) {
-      const bool possible = v.possible == nullptr || v.possible(target, shape);
-      if (v.family != rule.family || v.name != rule.variant || v.kernel != number) continue;
-      if (possible) names.push_back(v.name);
-    }
+  // A tile for larger products than this is proven where a plan has it; where it fails, one of these stands in.
+  constexpr ChoiceShape kUsual{512, 512, 256};
+  for (const Variant& v : variants()) {
+    if (v.family != Family::gemm || v.kernel != number) continue;
+    const bool ruled = std::ranges::any_of(
+        rules(), [&](const Rule& rule) { return rule.family == Family::gemm && rule.variant == v.name; });
+    if (!ruled && !is_ranked(target, kUsual, v)) continue;
+    if (v.possible == nullptr || v.possible(target, shape)) names.push_back(v.name);
   }
   return names;
 }
