@@ -52,5 +52,8 @@ int main(int argc, char** argv) {
     if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
     graft_conversion_destroy(conversion);
   }
+  /* What a run keeps, as safetensors: of a folder that training wrote, which this one is not. */
+  if (graft_export_snapshot("no run", NULL, "state.safetensors", &conversion) == GRAFT_OK) return 1;
+  graft_conversion_destroy(conversion);
   return status == GRAFT_OK ? 0 : 1;
 }

@@ -10,6 +10,17 @@ static int fail(const graft_context* context, const char* what) {
   return 1;
 }
 
+static void count_kernel(void* user, const char* kernel, graft_kernel_verdict verdict, const char* why) {
+  size_t* counts = user;
+  ++counts[verdict];
+  if (verdict == GRAFT_KERNEL_FAILED) printf("%s: %s\n", kernel, why);
+}
+
+static void print_choice(void* user, const char* choice, const char* variant) {
+  (void)user;
+  printf("  %s: %s\n", choice, variant);
+}
+
 static void print_devices(void) {
   graft_devices* devices = NULL;
   if (graft_devices_find(NULL, &devices) != GRAFT_OK) printf("%s\n", graft_devices_message(devices));
@@ -17,25 +28,29 @@ static void print_devices(void) {
     graft_device_info info = {0};
     graft_device_fact fact = {0};
     graft_device_quirk quirk = {0};
+    graft_device_heap heap = {0};
+    size_t seen[3] = {0, 0, 0};
+    const char* file = "";
     info.struct_size = sizeof info;
     fact.struct_size = sizeof fact;
     quirk.struct_size = sizeof quirk;
+    heap.struct_size = sizeof heap;
     if (graft_devices_info(devices, i, &info) != GRAFT_OK) continue;
     printf("%s, %llu bytes\n", info.name, (unsigned long long)info.memory);
     for (size_t f = 0; graft_devices_fact(devices, i, f, &fact) == GRAFT_OK; ++f) {
       if (fact.is_feature && fact.values[0]) printf("  %s\n", fact.text != NULL ? fact.text : fact.name);
+    }
+    for (size_t h = 0; graft_devices_heap(devices, i, h, &heap) == GRAFT_OK; ++h) {
+      printf("  %llu bytes %s\n", (unsigned long long)heap.bytes, heap.device_local ? "of its own" : "of the host");
+    }
+    if (graft_devices_remembered(devices, i, "", count_kernel, print_choice, seen, &file) == GRAFT_OK && *file == 0) {
+      printf("  nothing is remembered without a folder\n");
     }
     for (size_t q = 0; graft_devices_quirk(devices, i, q, &quirk) == GRAFT_OK; ++q) {
       printf("  %s: %s\n", quirk.action, quirk.reason);
     }
   }
   graft_devices_destroy(devices);
-}
-
-static void count_kernel(void* user, const char* kernel, graft_kernel_verdict verdict, const char* why) {
-  size_t* counts = user;
-  ++counts[verdict];
-  if (verdict == GRAFT_KERNEL_FAILED) printf("%s: %s\n", kernel, why);
 }
 
 static int print_node(void* user, const graft_node_verdict* verdict) {

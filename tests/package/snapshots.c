@@ -8,6 +8,38 @@ static int fail(const graft_context* context, const char* what) {
   return 1;
 }
 
+/* What else a store says: `graft checkpoint list --json` and `--workers`. */
+static int tell_all(graft_context* context, graft_store* store) {
+  graft_store_info info = {0};
+  graft_worker_report worker = {0};
+  graft_diff_info diff = {0};
+  const graft_stream_difference* streams = NULL;
+  const char* text = NULL;
+  const char* key = NULL;
+  uint64_t number = 0;
+  size_t count = 0;
+  info.struct_size = sizeof info;
+  worker.struct_size = sizeof worker;
+  diff.struct_size = sizeof diff;
+  if (graft_store_describe(store, &info) != GRAFT_OK) return fail(context, "describe");
+  for (size_t i = 0; i < info.damaged; ++i) {
+    if (graft_store_damaged(store, i, &number, &text) != GRAFT_OK) return fail(context, "damaged");
+    printf("%llu is damaged: %s\n", (unsigned long long)number, text);
+  }
+  for (size_t i = 0; graft_store_metadata_at(store, NULL, i, &key, &text) == GRAFT_OK; ++i) printf("%s\n", key);
+  for (size_t i = 0; graft_store_worker(store, NULL, i, &worker) == GRAFT_OK; ++i) {
+    printf("worker %zu on %s: loss %g\n", i, worker.host, worker.loss);
+  }
+  for (size_t i = 0; graft_store_journalled_worker(store, i, &worker) == GRAFT_OK; ++i) {
+    printf("worker %zu: %llu samples in all\n", i, (unsigned long long)worker.all_samples);
+  }
+  if (graft_store_find_non_finite(store, NULL, &text) != GRAFT_OK) return fail(context, "finite");
+  if (*text != 0) return 1;
+  if (graft_store_diff(store, NULL, NULL, &streams, &count) != GRAFT_OK) return fail(context, "diff with itself");
+  if (graft_store_diff_info(store, &diff) != GRAFT_OK) return fail(context, "diff info");
+  return diff.metadata[0] != 0; /* a snapshot is like itself */
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   graft_context* context = NULL;
@@ -57,6 +89,7 @@ int main(int argc, char** argv) {
   if (graft_model_save(model, argv[3]) != GRAFT_OK) return fail(context, "save");
   printf("%llu chunks are sound; %zu snapshots and %llu bytes are gone; %zu tensors of step %llu\n",
          (unsigned long long)chunks, removed, (unsigned long long)freed, tensors, (unsigned long long)snapshot.step);
+  if (tell_all(context, store) != 0) return 1;
   graft_model_destroy(model);
   graft_store_destroy(store);
   graft_context_destroy(context);

@@ -1,5 +1,6 @@
 // The C ABI: deltas are made of trained models, sent, averaged and applied; what is wrong changes nothing.
 #include <cmath>
+#include <cstring>
 
 #include "tests/support/c_api.h"
 
@@ -53,6 +54,66 @@ TEST_F(CApiDelta, ADeltaBringsTheBaseToTheNewModel) {
   EXPECT_EQ(graft_delta_apply(base_, delta, 1), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(says("does not belong on")) << h_.message();
   EXPECT_EQ(run_model(base_), got) << "failures change nothing";
+}
+
+TEST_F(CApiDelta, AnAverageOfOneAfterTheOtherIsThatOfAll) {
+  train();
+  auto options = sized<graft_delta_options>();
+  options.samples = 3;
+  graft_delta* const both[] = {made(base_), made(base_, &options)};
+  graft_delta* together = nullptr;
+  ASSERT_EQ(graft_delta_average(h_.context, both, 2, nullptr, &together), GRAFT_OK) << h_.message();
+  deltas_.push_back(together);
+  graft_averager* averager = nullptr;
+  ASSERT_EQ(graft_averager_create(h_.context, nullptr, &averager), GRAFT_OK) << h_.message();
+  graft_delta* one_by_one = nullptr;
+  EXPECT_EQ(graft_averager_finish(averager, &one_by_one), GRAFT_INVALID_ARGUMENT) << "of nothing";
+  for (const graft_delta* delta : both) ASSERT_EQ(graft_averager_add(averager, delta), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_averager_finish(averager, &one_by_one), GRAFT_OK) << h_.message();
+  graft_averager_destroy(averager);
+  deltas_.push_back(one_by_one);
+  const void* a = nullptr;
+  const void* b = nullptr;
+  std::size_t bytes_a = 0, bytes_b = 0;
+  ASSERT_EQ(graft_delta_bytes(together, &a, &bytes_a), GRAFT_OK);
+  ASSERT_EQ(graft_delta_bytes(one_by_one, &b, &bytes_b), GRAFT_OK);
+  ASSERT_EQ(bytes_a, bytes_b);
+  EXPECT_EQ(std::memcmp(a, b, bytes_a), 0);
+}
+
+TEST_F(CApiDelta, AServerKeepsMomentsFromRoundToRound) {
+  train();
+  graft_delta* delta = made(base_);
+  auto options = sized<graft_server_options>();
+  graft_server* server = nullptr;
+  ASSERT_EQ(graft_server_create(h_.context, nullptr, &server), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_server_keeps(server), 0) << "a plain average";
+  graft_server_destroy(server);
+  options.beta1 = 2;
+  EXPECT_EQ(graft_server_create(h_.context, &options, &server), GRAFT_INVALID_ARGUMENT);
+  options.kind = GRAFT_SERVER_FEDADAM;
+  options.beta1 = 0.9;
+  ASSERT_EQ(graft_server_create(h_.context, &options, &server), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_server_keeps(server), 1);
+  const auto first_of_step = [&](graft_server* from) {
+    graft_delta* step = nullptr;
+    EXPECT_EQ(graft_server_step(from, base_, delta, &step), GRAFT_OK) << h_.message();
+    deltas_.push_back(step);
+    std::vector<float> bias(kClasses);
+    EXPECT_EQ(graft_delta_numbers(step, "fc2.bias", bias.data(), bias.size()), GRAFT_OK) << h_.message();
+    return bias[0];
+  };
+  first_of_step(server);
+  const std::string path = folder_.file("moments");
+  ASSERT_EQ(graft_server_save(server, path.c_str()), GRAFT_OK) << h_.message();
+  const float second = first_of_step(server);
+  graft_server_destroy(server);
+  ASSERT_EQ(graft_server_create(h_.context, &options, &server), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_server_load(server, path.c_str()), GRAFT_OK) << h_.message();
+  EXPECT_EQ(first_of_step(server), second) << "as if the server had stayed";
+  EXPECT_NE(first_of_step(server), second) << "the moments move";
+  EXPECT_EQ(graft_server_load(server, path_.c_str()), GRAFT_CORRUPT) << "a model";
+  graft_server_destroy(server);
 }
 
 TEST_F(CApiDelta, AdaptersGoAsADeltaAndOnAModel) {

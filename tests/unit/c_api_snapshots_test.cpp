@@ -1,6 +1,7 @@
 // graft/snapshots.h: the folder that a run is kept in.
 #include "graft/snapshots.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -106,6 +107,44 @@ TEST_F(Snapshots, AreListedFoundAndRestored) {
   EXPECT_TRUE(contains(h_.message(), "is it the model that was trained?")) << h_.message();
   EXPECT_EQ(run_model(other), before);
   graft_model_destroy(other);
+}
+
+TEST_F(Snapshots, AllThatAStoreSaysCanBeAskedFor) {
+  make_run();
+  ASSERT_EQ(open_store(), GRAFT_OK) << h_.message();
+  auto info = sized<graft_store_info>();
+  ASSERT_EQ(graft_store_describe(store_, &info), GRAFT_OK) << h_.message();
+  EXPECT_EQ(info.damaged, 0u);
+  EXPECT_EQ(graft_store_damaged(store_, 0, nullptr, nullptr), GRAFT_NOT_FOUND);
+  std::vector<std::string> keys;
+  const char* key = nullptr;
+  const char* value = nullptr;
+  while (graft_store_metadata_at(store_, "four", keys.size(), &key, &value) == GRAFT_OK) {
+    keys.emplace_back(key);
+    if (keys.back() == "user.app") {
+      EXPECT_STREQ(value, "test");
+    }
+  }
+  EXPECT_EQ(std::count(keys.begin(), keys.end(), "user.app"), 1) << h_.message();
+  EXPECT_EQ(graft_store_metadata_at(store_, "five", 0, &key, &value), GRAFT_NOT_FOUND);
+  auto worker = sized<graft_worker_report>();
+  EXPECT_EQ(graft_store_worker(store_, "four", 0, &worker), GRAFT_NOT_FOUND)
+      << "workers of a group report, and it had none";
+  EXPECT_TRUE(contains(h_.message(), "0 workers")) << h_.message();
+  EXPECT_EQ(graft_store_worker(store_, "five", 0, &worker), GRAFT_NOT_FOUND);
+  EXPECT_TRUE(contains(h_.message(), "five")) << h_.message();
+  EXPECT_EQ(graft_store_journalled_worker(store_, 1000, &worker), GRAFT_NOT_FOUND);
+  const char* parameter = nullptr;
+  ASSERT_EQ(graft_store_find_non_finite(store_, "four", &parameter), GRAFT_OK) << h_.message();
+  EXPECT_STREQ(parameter, "");
+  auto diff = sized<graft_diff_info>();
+  ASSERT_EQ(graft_store_diff(store_, "four", nullptr, nullptr, nullptr), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_store_diff_info(store_, &diff), GRAFT_OK) << h_.message();
+  EXPECT_GT(diff.stored_bytes, 0u);
+  ASSERT_EQ(graft_store_diff(store_, "four", "four", nullptr, nullptr), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_store_diff_info(store_, &diff), GRAFT_OK) << h_.message();
+  EXPECT_STREQ(diff.metadata, "");
+  EXPECT_EQ(diff.stored_bytes, 0u);
 }
 
 TEST_F(Snapshots, DifferencesNameWhatChanged) {

@@ -103,6 +103,37 @@ TEST_F(ConvertCApi, WhatTheCommandLineSaysOfInputsCanBeSaid) {
   EXPECT_EQ(convert_to(onnx_, out_, &options), GRAFT_OK) << message_;
 }
 
+TEST_F(ConvertCApi, AConversionWithoutAnOutputIsKeptAndSavedWhereThereIsRoom) {
+  graft_conversion* made = nullptr;
+  ASSERT_EQ(graft_convert(onnx_.c_str(), nullptr, nullptr, &made), GRAFT_OK);
+  EXPECT_FALSE(std::filesystem::exists(out_));
+  EXPECT_STREQ(graft_conversion_tokenizer_fault(made), "");
+  EXPECT_TRUE(std::string(graft_conversion_errors(made)).starts_with("matrix")) << "heads of a table without rows";
+  EXPECT_NE(graft_conversion_save(made, folder_.file("nowhere/out.graft").c_str()), GRAFT_OK);
+  EXPECT_TRUE(contains(graft_conversion_message(made), "nowhere")) << graft_conversion_message(made);
+  EXPECT_EQ(graft_conversion_save(made, out_.c_str()), GRAFT_OK);
+  EXPECT_STREQ(graft_conversion_message(made), "");
+  EXPECT_EQ(converted().graph.of_kind(ValueKind::parameter).size(), 4u);
+  EXPECT_EQ(graft_conversion_save(made, nullptr), GRAFT_INVALID_ARGUMENT);
+  graft_conversion_destroy(made);
+  ASSERT_EQ(graft_convert(onnx_.c_str(), nullptr, out_.c_str(), &made), GRAFT_OK);
+  EXPECT_EQ(graft_conversion_save(made, out_.c_str()), GRAFT_INVALID_ARGUMENT) << "it was written";
+  graft_conversion_destroy(made);
+  EXPECT_EQ(graft_conversion_save(nullptr, out_.c_str()), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(ConvertCApi, NamesOfFormatsEnd) {
+  for (const auto& name_at : {graft_convert_quantize_name, graft_export_format_name, graft_export_dtype_name}) {
+    std::size_t count = 0;
+    while (name_at(count) != nullptr) ++count;
+    EXPECT_GT(count, 2u);
+    EXPECT_EQ(name_at(count + 1000), nullptr);
+  }
+  EXPECT_STREQ(graft_export_format_of("a.b/c.gguf"), "gguf");
+  EXPECT_STREQ(graft_export_format_of("folder"), "folder");
+  EXPECT_STREQ(graft_export_format_of(nullptr), "");
+}
+
 TEST_F(ConvertCApi, AConversionIsCancelledAndWritesNothing) {
   int asked = 0;
   auto options = sized<graft_convert_options>();

@@ -120,8 +120,8 @@ class Matcher {
     from.used = true;
   }
 
-  /// Exporters keep one of several equal tensors, and name the others by Identity nodes of it; in another checkpoint they
-  /// differ.
+  /// Exporters keep one of several equal tensors, and name the others by Identity nodes of it; in another checkpoint
+  /// they differ.
   void part_equals() {
     std::set<std::string_view> names;
     for (const Given& tensor : given_) names.insert(tensor.name);

@@ -14,6 +14,7 @@
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
+#include "tools/convert/export_snapshot.h"
 #include "tools/convert/language_model/imatrix_names.h"
 #include "tools/convert/onnx/example_onnx.h"
 
@@ -185,6 +186,15 @@ Status export_to(const char* path, const graft_export_options* given, const char
   return ok_status();
 }
 
+Status export_snapshot_to(const char* folder, const char* snapshot, const char* output, graft_conversion& made) {
+  GRAFT_TRY(need_paths({folder, output}));
+  GRAFT_TRY_ASSIGN(const ExportedSnapshot done, export_snapshot(os::system_files(), folder, text_of(snapshot), output));
+  made.report_json =
+      cat("{\"snapshot\": ", done.number, ", \"step\": ", done.step, ", \"tensors\": ", done.tensors, "}");
+  made.report = cat("Wrote ", output, ": ", done.tensors, " tensors of step ", done.step, ".\n");
+  return ok_status();
+}
+
 Status write_imatrix_to(const char* path, const graft_imatrix_options* given, const char* output) {
   GRAFT_TRY(need_paths({path}));
   GRAFT_TRY_ASSIGN(const graft_imatrix_options options, c_api::read_options(given, "graft_imatrix_options"));
@@ -263,6 +273,13 @@ graft_status graft_export(const char* path, const graft_export_options* options,
                           graft_conversion** conversion) {
   return graft::convert::run(
       conversion, [&](graft_conversion& made) { return graft::convert::export_to(path, options, output, made); });
+}
+
+graft_status graft_export_snapshot(const char* folder, const char* snapshot, const char* output,
+                                   graft_conversion** conversion) {
+  return graft::convert::run(conversion, [&](graft_conversion& made) {
+    return graft::convert::export_snapshot_to(folder, snapshot, output, made);
+  });
 }
 
 graft_status graft_write_imatrix(const char* path, const graft_imatrix_options* options, const char* output,

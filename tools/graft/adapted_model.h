@@ -7,6 +7,7 @@
 
 #include "runtime/lora/combine.h"
 #include "tools/common/command.h"
+#include "tools/graft/adapter_flags.h"
 
 namespace graft::cli {
 
@@ -21,18 +22,6 @@ struct AdaptedModel {
   /// What the adapted one is compared with.
   const Model& reference() const { return longer ? *longer : base; }
 };
-
-/// --adapter and --any-base.
-struct AdapterFlags {
-  std::vector<std::string> files;  ///< FILE, or FILE=WEIGHT where there is no such file; empty: none
-  bool any_base = false;
-};
-void add_adapter_flags(CLI::App& app, AdapterFlags& flags, bool required = false);
-
-/// "0.7" of "FILE=0.7"; 1 where the text is the name of a file or ends in no number. The name alone stays in `file`.
-double take_adapter_weight(std::string& file);
-/// The names alone.
-std::vector<std::string> adapter_files(const AdapterFlags& flags);
 
 /// The files' adapters together, in graft's form, for `base`; another base than theirs is refused unless --any-base is
 /// given.

@@ -5,6 +5,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "tools/graft/public_api.h"
+
 namespace graft::cli {
 namespace {
 
@@ -38,102 +40,197 @@ void add_right(std::string& lines, std::string_view text, std::size_t width) {
   lines += text;
 }
 
-const char* difference_name(checkpoint::Difference difference) {
+const char* difference_name(graft_difference difference) {
   switch (difference) {
-    case checkpoint::Difference::same: return "same";
-    case checkpoint::Difference::changed: return "changed";
-    case checkpoint::Difference::only_in_a: return "gone";
-    case checkpoint::Difference::only_in_b: return "new";
+    case GRAFT_SAME: return "same";
+    case GRAFT_CHANGED: return "changed";
+    case GRAFT_ONLY_IN_FIRST: return "gone";
+    case GRAFT_ONLY_IN_SECOND: return "new";
   }
   return "";
+}
+
+template <typename T>
+T sized_for_store() {
+  T out = {};
+  out.struct_size = sizeof out;
+  return out;
+}
+
+Result<nlohmann::ordered_json> metadata_json(graft_store* store, const graft_context* context,
+                                             const std::string& number) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (std::size_t i = 0;; ++i) {
+    const char* key = nullptr;
+    const char* value = nullptr;
+    const graft_status told = graft_store_metadata_at(store, number.c_str(), i, &key, &value);
+    if (told == GRAFT_NOT_FOUND) return out;
+    TRY(checked(told, context));
+    out[key] = value;
+  }
+}
+
+nlohmann::ordered_json worker_json(std::size_t rank, const graft_worker_report& w) {
+  return {{"worker", rank},
+          {"host", w.host},
+          {"step", w.step},
+          {"epoch", w.epoch},
+          {"place", w.place},
+          {"first_sample", w.first_sample},
+          {"samples", w.samples},
+          {"seed", w.seed},
+          {"first_micro_batch", w.first_micro_batch},
+          {"micro_batches", w.micro_batches},
+          {"loss", w.loss},
+          {"computing_seconds", 1e-9 * static_cast<double>(w.computing_ns)},
+          {"waiting_seconds", 1e-9 * static_cast<double>(w.waiting_ns)},
+          {"all_steps", w.all_steps},
+          {"all_samples", w.all_samples},
+          {"all_computing_seconds", 1e-9 * static_cast<double>(w.all_computing_ns)},
+          {"all_waiting_seconds", 1e-9 * static_cast<double>(w.all_waiting_ns)}};
+}
+
+void print_worker(const std::string& where, std::size_t rank, const graft_worker_report& w) {
+  std::printf("%10s %8llu %6zu %-16s %5llu %8llu %12.6g %10.1f ms %10.1f ms %10llu\n", where.c_str(),
+              static_cast<unsigned long long>(w.step), rank, w.host, static_cast<unsigned long long>(w.micro_batches),
+              static_cast<unsigned long long>(w.samples), w.loss, 1e-6 * static_cast<double>(w.computing_ns),
+              1e-6 * static_cast<double>(w.waiting_ns), static_cast<unsigned long long>(w.all_samples));
 }
 
 }  // namespace
 
 void print(const nlohmann::ordered_json& json) { std::printf("%s\n", json.dump(2).c_str()); }
 
-Status print_list(const checkpoint::Store& store, bool json) {
+Status print_list(graft_store* store, const graft_context* context, bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!json)
     std::printf("%8s %10s %12s %12s %12s %12s  %-20s %s\n", "number", "step", "loss", "state", "stored", "alone",
                 "made (UTC)", "tags");
-  const auto sizes = store.sizes();
   TimeText time_text;
   std::string lines;  // thousands are formatted faster so than by printf
-  for (const auto& [number, snapshot] : store.snapshots()) {
-    const bool head = number == store.head();
-    const checkpoint::SnapshotSize& size = sizes.at(number);
+  for (std::size_t i = 0; i < graft_store_count(store); ++i) {
+    auto snapshot = sized_for_store<graft_snapshot>();
+    TRY(checked(graft_store_snapshot(store, i, &snapshot), context));
+    const std::vector<std::string> tags = split_text(snapshot.tags, '\n');
     if (json) {
-      rows.push_back({{"number", number},
-                      {"step", snapshot.meta.step},
-                      {"loss", snapshot.meta.loss},
-                      {"bytes", size.raw_bytes},
-                      {"stored_bytes", size.stored_bytes},
-                      {"own_bytes", size.own_bytes},
-                      {"made_ms", snapshot.meta.wall_clock_ms},
-                      {"tags", snapshot.meta.tags},
-                      {"metadata", *snapshot.meta.metadata},
-                      {"head", head}});
+      TRY_ASSIGN(const nlohmann::ordered_json metadata, metadata_json(store, context, cat(snapshot.number)));
+      rows.push_back({{"number", snapshot.number},
+                      {"step", snapshot.step},
+                      {"loss", snapshot.loss},
+                      {"bytes", snapshot.bytes},
+                      {"stored_bytes", snapshot.stored_bytes},
+                      {"own_bytes", snapshot.own_bytes},
+                      {"made_ms", snapshot.made_ms},
+                      {"tags", tags},
+                      {"metadata", metadata},
+                      {"head", snapshot.is_head != 0}});
       continue;
     }
-    std::string tags;
-    for (const std::string& tag : snapshot.meta.tags) tags += tag + ' ';
-    add_right(lines, std::to_string(number), 8);
-    add_right(lines, std::to_string(snapshot.meta.step), 11);
+    add_right(lines, std::to_string(snapshot.number), 8);
+    add_right(lines, std::to_string(snapshot.step), 11);
     char loss[32];
-    std::snprintf(loss, sizeof loss, "%.6g", snapshot.meta.loss);
+    std::snprintf(loss, sizeof loss, "%.6g", snapshot.loss);
     add_right(lines, loss, 13);
-    for (const std::uint64_t bytes : {size.raw_bytes, size.stored_bytes, size.own_bytes}) {
+    for (const std::uint64_t bytes : {snapshot.bytes, snapshot.stored_bytes, snapshot.own_bytes}) {
       add_right(lines, bytes_text(bytes), 13);
     }
-    lines.append("  ").append(time_text.of(snapshot.meta.wall_clock_ms)).append("  ").append(tags);
-    lines.append(head ? "<- training goes on from here\n" : "\n");
+    lines.append("  ").append(time_text.of(snapshot.made_ms)).append("  ");
+    for (const std::string& tag : tags) lines += tag + ' ';
+    lines.append(snapshot.is_head != 0 ? "<- training goes on from here\n" : "\n");
+  }
+  auto info = sized_for_store<graft_store_info>();
+  TRY(checked(graft_store_describe(store, &info), context));
+  nlohmann::ordered_json damaged = nlohmann::ordered_json::object();
+  std::string damaged_lines;
+  for (std::size_t i = 0; i < info.damaged; ++i) {
+    std::uint64_t number = 0;
+    const char* why = nullptr;
+    TRY(checked(graft_store_damaged(store, i, &number, &why), context));
+    damaged[cat(number)] = why;
+    damaged_lines += cat("Snapshot ", number, " is damaged: ", why, "\n");
   }
   if (json) {
-    nlohmann::ordered_json damaged = nlohmann::ordered_json::object();
-    for (const auto& [number, reason] : store.damaged()) damaged[cat(number)] = reason;
-    print({{"snapshots", rows}, {"journalled_steps", store.journal().size()}, {"damaged", damaged}});
+    print({{"snapshots", rows}, {"journalled_steps", info.journalled_steps}, {"damaged", damaged}});
     return ok_status();
   }
   std::fwrite(lines.data(), 1, lines.size(), stdout);
-  std::printf("%zu steps are journalled after it.\n", store.journal().size());
-  for (const auto& [number, reason] : store.damaged()) {
-    std::printf("Snapshot %llu is damaged: %s\n", static_cast<unsigned long long>(number), reason.c_str());
-  }
+  std::printf("%llu steps are journalled after it.\n%s", static_cast<unsigned long long>(info.journalled_steps),
+              damaged_lines.c_str());
   return ok_status();
 }
 
-Status print_diff(const checkpoint::Store& store, std::uint64_t a, std::uint64_t b, bool json) {
-  TRY_ASSIGN(const checkpoint::SnapshotDiff diff, store.diff(a, b));
+Status print_workers(graft_store* store, const graft_context* context, bool json) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!json) {
+    std::printf("%10s %8s %6s %-16s %5s %8s %12s %13s %13s %10s\n", "snapshot", "step", "worker", "host", "parts",
+                "samples", "loss", "computing", "waiting", "in all");
+  }
+  const auto print_all = [&](const std::string& where, auto&& ask) -> Status {
+    for (std::size_t rank = 0;; ++rank) {
+      auto worker = sized_for_store<graft_worker_report>();
+      const graft_status told = ask(rank, &worker);
+      if (told == GRAFT_NOT_FOUND) return ok_status();
+      TRY(checked(told, context));
+      if (json) {
+        rows.push_back(worker_json(rank, worker));
+        rows.back()["snapshot"] = where;
+      } else {
+        print_worker(where, rank, worker);
+      }
+    }
+  };
+  for (std::size_t i = 0; i < graft_store_count(store); ++i) {
+    auto snapshot = sized_for_store<graft_snapshot>();
+    TRY(checked(graft_store_snapshot(store, i, &snapshot), context));
+    const std::string number = cat(snapshot.number);
+    TRY(print_all(number, [&](std::size_t rank, graft_worker_report* worker) {
+      return graft_store_worker(store, number.c_str(), rank, worker);
+    }));
+  }
+  TRY(print_all("journal", [&](std::size_t rank, graft_worker_report* worker) {
+    return graft_store_journalled_worker(store, rank, worker);
+  }));
+  if (json) print({{"workers", rows}});
+  return ok_status();
+}
+
+Status print_diff(graft_store* store, const graft_context* context, const graft_snapshot& a, const graft_snapshot& b,
+                  bool json) {
+  const graft_stream_difference* streams = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_store_diff(store, cat(a.number).c_str(), cat(b.number).c_str(), &streams, &count), context));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::size_t same = 0;
   if (!json) std::printf("%-8s %14s %14s  %s\n", "", "bytes", "of changed", "stream");
-  for (const checkpoint::StreamDiff& stream : diff.streams) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const graft_stream_difference& stream = streams[i];
     rows.push_back({{"name", stream.name},
                     {"worker", stream.worker},
                     {"difference", difference_name(stream.difference)},
-                    {"bytes_a", stream.bytes_a},
-                    {"bytes_b", stream.bytes_b},
+                    {"bytes_a", stream.bytes_in_first},
+                    {"bytes_b", stream.bytes_in_second},
                     {"changed_bytes", stream.changed_bytes}});
-    same += stream.difference == checkpoint::Difference::same ? 1 : 0;
-    if (json || stream.difference == checkpoint::Difference::same) continue;
+    same += stream.difference == GRAFT_SAME ? 1 : 0;
+    if (json || stream.difference == GRAFT_SAME) continue;
     std::printf("%-8s %14s %14s  %s\n", difference_name(stream.difference),
-                bytes_text(std::max(stream.bytes_a, stream.bytes_b)).c_str(), bytes_text(stream.changed_bytes).c_str(),
-                stream.name.c_str());
+                bytes_text(std::max(stream.bytes_in_first, stream.bytes_in_second)).c_str(),
+                bytes_text(stream.changed_bytes).c_str(), stream.name);
   }
-  const std::uint64_t step_a = store.snapshots().at(a).meta.step, step_b = store.snapshots().at(b).meta.step;
+  auto info = sized_for_store<graft_diff_info>();
+  TRY(checked(graft_store_diff_info(store, &info), context));
+  const std::vector<std::string> metadata = split_text(info.metadata, '\n');
   if (json) {
-    print({{"a", {{"number", a}, {"step", step_a}}},
-           {"b", {{"number", b}, {"step", step_b}}},
+    print({{"a", {{"number", a.number}, {"step", a.step}}},
+           {"b", {{"number", b.number}, {"step", b.step}}},
            {"streams", rows},
-           {"metadata", diff.metadata},
-           {"stored_bytes", diff.stored_bytes}});
+           {"metadata", metadata},
+           {"stored_bytes", info.stored_bytes}});
     return ok_status();
   }
-  for (const std::string& key : diff.metadata) std::printf("%-8s %29s  %s\n", "changed", "", key.c_str());
+  for (const std::string& key : metadata) std::printf("%-8s %29s  %s\n", "changed", "", key.c_str());
   std::printf("Steps %llu and %llu: %zu streams are the same; %s are stored for what differs.\n",
-              static_cast<unsigned long long>(step_a), static_cast<unsigned long long>(step_b), same,
-              bytes_text(diff.stored_bytes).c_str());
+              static_cast<unsigned long long>(a.step), static_cast<unsigned long long>(b.step), same,
+              bytes_text(info.stored_bytes).c_str());
   return ok_status();
 }
 

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
-#include "runtime/checkpoint/store.h"
+#include "graft/snapshots.h"
 #include "tools/common/status.h"
 
 namespace graft::cli {
@@ -11,9 +12,13 @@ namespace graft::cli {
 void print(const nlohmann::ordered_json& json);
 
 /// A line for each snapshot.
-Status print_list(const checkpoint::Store& store, bool json);
+Status print_list(graft_store* store, const graft_context* context, bool json);
+
+/// A line for each worker of each snapshot, and of the last journalled step.
+Status print_workers(graft_store* store, const graft_context* context, bool json);
 
 /// A line for each stream that is not the same in snapshots a and b.
-Status print_diff(const checkpoint::Store& store, std::uint64_t a, std::uint64_t b, bool json);
+Status print_diff(graft_store* store, const graft_context* context, const graft_snapshot& a, const graft_snapshot& b,
+                  bool json);
 
 }  // namespace graft::cli

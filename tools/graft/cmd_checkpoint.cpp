@@ -1,23 +1,21 @@
 // graft checkpoint: what a store holds, whether it is sound, its history, and models and tensors back out of it.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
-#include "runtime/session/checkpoint/run_state.h"
-#include "runtime/session/checkpoint/store_use.h"
-#include "tools/bench/model_io.h"
+#include "graft/snapshots.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/convert/huggingface/safetensors_write.h"
 #include "tools/graft/checkpoint_report.h"
+#include "tools/graft/command.h"
 #include "tools/graft/output.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
-
-using checkpoint::Manifest;
-using checkpoint::Store;
-using checkpoint::StoreMode;
 
 struct CheckpointArguments {
   std::string folder;
@@ -33,207 +31,185 @@ struct CheckpointArguments {
   bool in_place = false;
 };
 
-Result<Store> open_store(const CheckpointArguments& options, StoreMode mode) {
-  return Store::open(os::system_files(), options.folder, {.mode = mode});
-}
+/// A store, and what it is opened with.
+struct OpenStore {
+  Owned<graft_context> context;
+  Owned<graft_store> store;
 
-nlohmann::ordered_json worker_json(std::size_t rank, const train::WorkerSection& w) {
-  return {{"worker", rank},
-          {"host", w.host.data()},
-          {"step", w.step},
-          {"epoch", w.epoch},
-          {"place", w.place},
-          {"first_sample", w.first_sample},
-          {"samples", w.samples},
-          {"seed", w.seed},
-          {"first_micro_batch", w.first_slot},
-          {"micro_batches", w.slots},
-          {"loss", w.loss()},
-          {"computing_seconds", 1e-9 * static_cast<double>(w.computing_ns)},
-          {"waiting_seconds", 1e-9 * static_cast<double>(w.waiting_ns)},
-          {"all_steps", w.all_steps},
-          {"all_samples", w.all_samples},
-          {"all_computing_seconds", 1e-9 * static_cast<double>(w.all_computing_ns)},
-          {"all_waiting_seconds", 1e-9 * static_cast<double>(w.all_waiting_ns)}};
-}
-
-void print_worker(const std::string& where, std::size_t rank, const train::WorkerSection& w) {
-  std::printf("%10s %8llu %6zu %-16s %5llu %8llu %12.6g %10.1f ms %10.1f ms %10llu\n", where.c_str(),
-              static_cast<unsigned long long>(w.step), rank, w.host.data(), static_cast<unsigned long long>(w.slots),
-              static_cast<unsigned long long>(w.samples), w.loss(), 1e-6 * static_cast<double>(w.computing_ns),
-              1e-6 * static_cast<double>(w.waiting_ns), static_cast<unsigned long long>(w.all_samples));
-}
-
-/// A line for each worker of each snapshot, and of the last journalled step.
-Status print_workers(const Store& store, bool json) {
-  std::vector<std::pair<std::string, std::vector<train::WorkerSection>>> all;
-  for (const auto& [number, snapshot] : store.snapshots()) {
-    TRY_ASSIGN(auto sections, sections_of(store, number));
-    all.emplace_back(cat(number), std::move(sections));
+  Status check(graft_status status) const { return checked(status, context.get()); }
+  /// The snapshot that a person names.
+  Result<graft_snapshot> find(const std::string& name) const {
+    graft_snapshot snapshot = {};
+    snapshot.struct_size = sizeof snapshot;
+    TRY(check(graft_store_find(store.get(), name.c_str(), &snapshot)));
+    return snapshot;
   }
-  TRY_ASSIGN(auto last, journalled_sections(store));
-  all.emplace_back("journal", std::move(last));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  if (!json) {
-    std::printf("%10s %8s %6s %-16s %5s %8s %12s %13s %13s %10s\n", "snapshot", "step", "worker", "host", "parts",
-                "samples", "loss", "computing", "waiting", "in all");
-  }
-  for (const auto& [where, sections] : all) {
-    for (std::size_t rank = 0; rank < sections.size(); ++rank) {
-      if (json) {
-        rows.push_back(worker_json(rank, sections[rank]));
-        rows.back()["snapshot"] = where;
-      } else {
-        print_worker(where, rank, sections[rank]);
-      }
+  std::vector<std::uint64_t> numbers() const {
+    std::vector<std::uint64_t> all;
+    for (std::size_t i = 0; i < graft_store_count(store.get()); ++i) {
+      graft_snapshot snapshot = {};
+      snapshot.struct_size = sizeof snapshot;
+      if (graft_store_snapshot(store.get(), i, &snapshot) == GRAFT_OK) all.push_back(snapshot.number);
     }
+    return all;
   }
-  if (json) print({{"workers", rows}});
-  return ok_status();
+};
+
+Result<OpenStore> open_store(const CheckpointArguments& options, bool writable) {
+  OpenStore opened;
+  TRY_ASSIGN(opened.context, open_context_without_device());
+  graft_store_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  wanted.writable = writable ? 1 : 0;
+  graft_store* made = nullptr;
+  const graft_status status = graft_store_open(opened.context.get(), options.folder.c_str(), &wanted, &made);
+  opened.store.reset(made);
+  TRY(opened.check(status));
+  return opened;
 }
 
 Status list(const CheckpointArguments& options) {
-  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  return options.workers ? print_workers(store, options.json) : print_list(store, options.json);
+  TRY_ASSIGN(const OpenStore opened, open_store(options, false));
+  const auto print = options.workers ? print_workers : print_list;
+  return print(opened.store.get(), opened.context.get(), options.json);
 }
 
 Status verify(const CheckpointArguments& options) {
-  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  TRY_ASSIGN(auto report, store.verify());
-  for (const auto& [number, snapshot] : store.snapshots()) {
-    const auto bad = find_non_finite(store, number);
-    if (!bad.ok() || bad->empty()) continue;  // what cannot be read is told already
-    report.problems.push_back(cat("Snapshot ", number, " (step ", snapshot.meta.step, "): the parameter \"", *bad,
-                                  "\" is not finite; a resume goes back to the newest snapshot that is."));
+  TRY_ASSIGN(const OpenStore opened, open_store(options, false));
+  std::uint64_t chunks = 0;
+  const char* told = "";
+  const graft_status sound = graft_store_verify(opened.store.get(), &chunks, &told);
+  if (sound != GRAFT_OK && sound != GRAFT_CORRUPT) return opened.check(sound);
+  std::vector<std::string> problems = split_text(told, '\n');
+  const std::vector<std::uint64_t> numbers = opened.numbers();
+  for (const std::uint64_t number : numbers) {
+    const std::string name = cat(number);
+    const char* bad = "";
+    // What cannot be read is told already.
+    if (graft_store_find_non_finite(opened.store.get(), name.c_str(), &bad) != GRAFT_OK || *bad == '\0') continue;
+    const std::string parameter = bad;
+    TRY_ASSIGN(const graft_snapshot snapshot, opened.find(name));
+    problems.push_back(cat("Snapshot ", number, " (step ", snapshot.step, "): the parameter \"", parameter,
+                           "\" is not finite; a resume goes back to the newest snapshot that is."));
   }
   if (options.json) {
-    print({{"snapshots", report.snapshots}, {"chunks", report.chunks}, {"problems", report.problems}});
+    print({{"snapshots", numbers.size()}, {"chunks", chunks}, {"problems", problems}});
   } else {
-    for (const std::string& problem : report.problems) std::printf("%s\n", problem.c_str());
-    std::printf("%llu snapshots, %llu chunks decoded and compared, %zu problems.\n",
-                static_cast<unsigned long long>(report.snapshots), static_cast<unsigned long long>(report.chunks),
-                report.problems.size());
+    for (const std::string& problem : problems) std::printf("%s\n", problem.c_str());
+    std::printf("%zu snapshots, %llu chunks decoded and compared, %zu problems.\n", numbers.size(),
+                static_cast<unsigned long long>(chunks), problems.size());
   }
-  if (report.problems.empty()) return ok_status();
-  return corrupt("The store \"", options.folder, "\" has ", report.problems.size(), " problems.");
+  if (problems.empty()) return ok_status();
+  return corrupt("The store \"", options.folder, "\" has ", problems.size(), " problems.");
 }
 
 Status diff(const CheckpointArguments& options) {
-  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  TRY_ASSIGN(const std::uint64_t a, find_snapshot(store, options.snapshot));
-  TRY_ASSIGN(const std::uint64_t b, find_snapshot(store, options.other));
-  return print_diff(store, a, b, options.json);
+  TRY_ASSIGN(const OpenStore opened, open_store(options, false));
+  TRY_ASSIGN(const graft_snapshot a, opened.find(options.snapshot));
+  TRY_ASSIGN(const graft_snapshot b, opened.find(options.other));
+  return print_diff(opened.store.get(), opened.context.get(), a, b, options.json);
 }
 
 // The model file that was trained, from the flag or as the run noted it.
-Result<std::string> model_path(const CheckpointArguments& options, const Manifest& snapshot) {
+Result<std::string> model_path(const CheckpointArguments& options, const OpenStore& opened, std::uint64_t number) {
   if (!options.model.empty()) return options.model;
-  const auto noted = snapshot.meta.metadata->find(std::string(kModelFile));
-  if (noted != snapshot.meta.metadata->end()) return noted->second;
+  const std::string name = cat(number);
+  for (std::size_t i = 0;; ++i) {
+    const char* key = nullptr;
+    const char* value = nullptr;
+    const graft_status told = graft_store_metadata_at(opened.store.get(), name.c_str(), i, &key, &value);
+    if (told == GRAFT_NOT_FOUND) break;
+    TRY(opened.check(told));
+    if (std::string_view(key) == "model_file") return std::string(value);
+  }
   return invalid("The snapshot does not say which model was trained; name its file with --model.");
 }
 
 Status restore(const CheckpointArguments& options) {
-  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  const Manifest& snapshot = store.snapshots().at(number);
-  TRY_ASSIGN(const std::string path, model_path(options, snapshot));
+  TRY_ASSIGN(const OpenStore opened, open_store(options, false));
+  TRY_ASSIGN(const graft_snapshot snapshot, opened.find(options.snapshot));
+  TRY_ASSIGN(const std::string path, model_path(options, opened, snapshot.number));
   Outputs outputs;
   outputs.reads("the store", options.folder);
   outputs.replaces("the model", path, options.in_place);
   TRY(outputs.file("-o", options.output));
-  TRY_ASSIGN(Model model, open_model(path, WeightCheck::at_once));
-  TRY_ASSIGN(const std::size_t restored, restore_to_model(store, number, model));
-  TRY(save_output(options.output, saver_of(model)));
+  TRY_ASSIGN(const auto model, open_model(opened.context.get(), path, GRAFT_CHECK_AT_ONCE));
+  std::size_t restored = 0;
+  TRY(opened.check(graft_store_restore(opened.store.get(), cat(snapshot.number).c_str(), model.get(), &restored)));
+  TRY(save_output(options.output,
+                  [&](const std::string& to) { return opened.check(graft_model_save(model.get(), to.c_str())); }));
   if (options.json) {
-    print({{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", restored}});
+    print({{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
   } else {
     std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
-                static_cast<unsigned long long>(snapshot.meta.step));
+                static_cast<unsigned long long>(snapshot.step));
   }
   return ok_status();
 }
 
-Result<DType> dtype_of(const checkpoint::Stream& stream) {
-  switch (stream.element) {
-    case checkpoint::Element::f32: return DType::f32;
-    case checkpoint::Element::i32: return DType::i32;
-    case checkpoint::Element::boolean: return DType::boolean;
-    case checkpoint::Element::f16: return DType::f16;
-    case checkpoint::Element::bf16: return DType::bf16;
-    case checkpoint::Element::bytes: break;
-  }
-  return unsupported("The tensor \"", stream.name, "\" is of a type that safetensors does not have.");
-}
-
 Status export_tensors(const CheckpointArguments& options) {
-  TRY_ASSIGN(const Store store, open_store(options, StoreMode::read_only));
-  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  const Manifest& snapshot = store.snapshots().at(number);
-  TRY_ASSIGN(const auto layouts, layouts_of(store, number));
+  {  // before anything is written
+    TRY_ASSIGN(const OpenStore opened, open_store(options, false));
+    TRY(detail::status_of(opened.find(options.snapshot)));
+  }
   Outputs outputs;
   outputs.reads("the store", options.folder);
   TRY(outputs.file("-o", options.output));
-  std::vector<convert::ExportTensor> tensors;
-  std::vector<HostBuffer> contents;
-  for (const auto& stream : *snapshot.streams) {
-    const auto layout = layouts.find(stream.name);
-    if (layout == layouts.end() || stream.worker != 0) continue;
-    convert::ExportTensor tensor;
-    tensor.name = stream.name;
-    TRY_ASSIGN(tensor.dtype, dtype_of(stream));
-    TRY_ASSIGN(HostBuffer bytes, store.restore(number, stream.name, stream.bytes));
-    contents.push_back(std::move(bytes));
-    tensor.source = {layout->second.dims, tensor.dtype, contents.back().bytes()};
-    tensor.perm = layout->second.perm;
-    tensors.push_back(std::move(tensor));
-  }
-  TRY(convert::write_safetensors(os::system_files(), options.output, tensors, {{"step", cat(snapshot.meta.step)}}));
+  graft_conversion* made = nullptr;
+  const graft_status exported =
+      graft_export_snapshot(options.folder.c_str(), options.snapshot.c_str(), options.output.c_str(), &made);
+  const Owned<graft_conversion> conversion(made);
+  if (exported != GRAFT_OK) return error(static_cast<Code>(exported), graft_conversion_message(made));
   if (options.json) {
-    print(
-        {{"output", options.output}, {"snapshot", number}, {"step", snapshot.meta.step}, {"tensors", tensors.size()}});
+    nlohmann::ordered_json row = {{"output", options.output}};
+    row.update(nlohmann::ordered_json::parse(graft_conversion_report_json(made)));
+    print(row);
   } else {
-    std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), tensors.size(),
-                static_cast<unsigned long long>(snapshot.meta.step));
+    std::printf("%s", graft_conversion_report(made));
   }
   return ok_status();
 }
 
 Status prune(const CheckpointArguments& options) {
-  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  TRY_ASSIGN(const PrunedStore report, prune_store(store, options.keep));
+  TRY_ASSIGN(const OpenStore opened, open_store(options, true));
+  std::vector<std::uint64_t> removed;
+  const std::vector<std::uint64_t> before = opened.numbers();
+  std::uint64_t freed = 0;
+  TRY(opened.check(graft_store_prune(opened.store.get(), options.keep, nullptr, &freed)));
+  std::ranges::set_difference(before, opened.numbers(), std::back_inserter(removed));
   if (options.json) {
-    print({{"removed", report.removed}, {"freed_bytes", report.freed_bytes}});
+    print({{"removed", removed}, {"freed_bytes", freed}});
   } else {
-    std::printf("Removed %zu snapshots, freed %s.\n", report.removed.size(), bytes_text(report.freed_bytes).c_str());
+    std::printf("Removed %zu snapshots, freed %s.\n", removed.size(), bytes_text(freed).c_str());
   }
   return ok_status();
 }
 
 Status tag(const CheckpointArguments& options) {
-  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  TRY(options.remove ? store.untag(number, options.tag) : store.tag(number, options.tag));
-  const auto& tags = store.snapshots().at(number).meta.tags;
+  TRY_ASSIGN(const OpenStore opened, open_store(options, true));
+  TRY_ASSIGN(const graft_snapshot snapshot, opened.find(options.snapshot));
+  const std::string number = cat(snapshot.number);
+  const auto change = options.remove ? graft_store_untag : graft_store_tag;
+  TRY(opened.check(change(opened.store.get(), number.c_str(), options.tag.c_str())));
+  TRY_ASSIGN(const graft_snapshot after, opened.find(number));
+  const std::vector<std::string> tags = split_text(after.tags, '\n');
   if (options.json) {
-    print({{"snapshot", number}, {"tags", tags}});
+    print({{"snapshot", snapshot.number}, {"tags", tags}});
   } else {
-    std::printf("Snapshot %llu has %zu %s.\n", static_cast<unsigned long long>(number), tags.size(),
-                tags.size() == 1 ? "tag" : "tags");
+    std::printf("Snapshot %s has %zu %s.\n", number.c_str(), tags.size(), tags.size() == 1 ? "tag" : "tags");
   }
   return ok_status();
 }
 
 Status branch(const CheckpointArguments& options) {
-  TRY_ASSIGN(Store store, open_store(options, StoreMode::read_write));
-  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, options.snapshot));
-  TRY(store.set_head(number));
-  const std::uint64_t step = store.snapshots().at(number).meta.step;
+  TRY_ASSIGN(const OpenStore opened, open_store(options, true));
+  TRY_ASSIGN(const graft_snapshot snapshot, opened.find(options.snapshot));
+  TRY(opened.check(graft_store_branch(opened.store.get(), cat(snapshot.number).c_str())));
   if (options.json) {
-    print({{"snapshot", number}, {"step", step}});
+    print({{"snapshot", snapshot.number}, {"step", snapshot.step}});
   } else {
-    std::printf("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(number),
-                static_cast<unsigned long long>(step));
+    std::printf("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(snapshot.number),
+                static_cast<unsigned long long>(snapshot.step));
   }
   return ok_status();
 }

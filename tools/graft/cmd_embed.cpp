@@ -6,10 +6,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/device.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
+#include "tools/graft/adapter_flags.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"

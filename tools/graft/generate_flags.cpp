@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/passes/precision.h"
+#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/progress.h"
 

@@ -54,6 +54,19 @@ Status checked(graft_status status, const graft_context* context) {
   return error(static_cast<Code>(status), graft_message(context));
 }
 
+Result<Owned<graft_devices>> find_devices(const DeviceFlags& flags) {
+  graft_context_options options = {};
+  options.struct_size = sizeof options;
+  if (!flags.library.empty()) options.vulkan_library = flags.library.c_str();
+  options.log = write_log;
+  options.log_level = flags.verbose ? GRAFT_LOG_DEBUG : GRAFT_LOG_ERROR;
+  graft_devices* made = nullptr;
+  const graft_status found = graft_devices_find(&options, &made);
+  Owned<graft_devices> devices(made);
+  if (found != GRAFT_OK) return error(static_cast<Code>(found), graft_devices_message(made));
+  return devices;
+}
+
 Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   graft_context_options options = {};
   options.struct_size = sizeof options;

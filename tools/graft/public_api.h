@@ -20,6 +20,8 @@ struct Destroy {
   void operator()(graft_importance* importance) const { graft_importance_destroy(importance); }
   void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }
+  void operator()(graft_devices* devices) const { graft_devices_destroy(devices); }
+  void operator()(graft_store* store) const { graft_store_destroy(store); }
   void operator()(graft_delta* delta) const { graft_delta_destroy(delta); }
   void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }
   void operator()(graft_server* server) const { graft_server_destroy(server); }
@@ -29,6 +31,9 @@ using Owned = std::unique_ptr<T, Destroy>;
 
 /// What a call's failure says.
 Status checked(graft_status status, const graft_context* context);
+
+/// The devices that there are, of which none is opened.
+Result<Owned<graft_devices>> find_devices(const DeviceFlags& flags);
 
 /// A context by these flags, with what is remembered of its device, at the pace that they ask for.
 Result<Owned<graft_context>> open_context(const DeviceFlags& flags);

@@ -180,19 +180,15 @@ void TensorBoard::write(const std::string& event) {
   file_ = nullptr;
 }
 
-void TensorBoard::step(const train::Trainer& trainer, const train::StepResult& result) {
-  Message summary, event = event_now(trainer.state().step);
-  add_scalar(summary, "train/loss", result.metrics.loss());
-  if (result.metrics.has_correct) add_scalar(summary, "train/accuracy", result.metrics.accuracy());
-  add_scalar(summary, "train/learning_rate", result.learning_rate);
-  if (result.gradient_norm) add_scalar(summary, "train/gradient_norm", *result.gradient_norm);
-  if (result.loss_scale) add_scalar(summary, "train/loss_scale", *result.loss_scale);
+void TensorBoard::step(std::uint64_t step, const Scalars& scalars) {
+  Message summary, event = event_now(step);
+  for (const auto& [name, value] : scalars) add_scalar(summary, "train/" + name, value);
   event.text(kSummary, summary.bytes());
   write(event.bytes());
 }
 
-void TensorBoard::held_out(const train::Trainer& trainer, const nlohmann::ordered_json& row) {
-  Message summary, event = event_now(trainer.state().step);
+void TensorBoard::held_out(std::uint64_t step, const nlohmann::ordered_json& row) {
+  Message summary, event = event_now(step);
   for (const auto& [name, value] : row.items()) {
     if (value.is_number() && name != "step") add_scalar(summary, "held_out/" + name, value.get<double>());
   }
@@ -200,15 +196,11 @@ void TensorBoard::held_out(const train::Trainer& trainer, const nlohmann::ordere
   write(event.bytes());
 }
 
-Status TensorBoard::epoch(train::Trainer& trainer) {
-  Message summary, event = event_now(trainer.state().step);
-  std::vector<float> values;
-  for (const train::NamedTensor& tensor : trainer.named_parameters()) {
-    if (tensor.dtype != DType::f32 || tensor.bytes == 0) continue;
-    values.resize(tensor.bytes / sizeof(float));
-    TRY(trainer.read(tensor.name, std::as_writable_bytes(std::span(values))));
-    add_histogram(summary, "parameters/" + std::string(tensor.name), values);
-  }
+Status TensorBoard::epoch(std::uint64_t step, const std::function<Status(const Add& add)>& each) {
+  Message summary, event = event_now(step);
+  TRY(each([&](std::string_view name, std::span<const float> values) {
+    add_histogram(summary, "parameters/" + std::string(name), values);
+  }));
   event.text(kSummary, summary.bytes());
   write(event.bytes());
   return ok_status();

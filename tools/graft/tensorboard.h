@@ -2,13 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "runtime/train/trainer.h"
 #include "tools/common/status.h"
 
 namespace graft::cli {
@@ -21,11 +23,15 @@ class TensorBoard {
   static Result<std::unique_ptr<TensorBoard>> open(const std::string& folder, std::uint64_t resumed_step);
   ~TensorBoard();
 
-  void step(const train::Trainer& trainer, const train::StepResult& result);
+  using Scalars = std::vector<std::pair<std::string, double>>;
+  /// Of a step that was taken, the `step`-th: "loss" and others.
+  void step(std::uint64_t step, const Scalars& scalars);
   /// Numbers of a held-out evaluation, by name.
-  void held_out(const train::Trainer& trainer, const nlohmann::ordered_json& row);
-  /// Histograms of all parameters.
-  Status epoch(train::Trainer& trainer);
+  void held_out(std::uint64_t step, const nlohmann::ordered_json& row);
+  /// Takes a parameter's numbers.
+  using Add = std::function<void(std::string_view name, std::span<const float> values)>;
+  /// Histograms of all parameters, which `each` gives one after another.
+  Status epoch(std::uint64_t step, const std::function<Status(const Add& add)>& each);
 
  private:
   void write(const std::string& event);

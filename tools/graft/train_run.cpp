@@ -51,6 +51,26 @@ nlohmann::ordered_json metrics_json(const char* kind, const train::Metrics& metr
   return row;
 }
 
+TensorBoard::Scalars scalars_of(const train::StepResult& result) {
+  TensorBoard::Scalars out = {{"loss", result.metrics.loss()}};
+  if (result.metrics.has_correct) out.emplace_back("accuracy", result.metrics.accuracy());
+  out.emplace_back("learning_rate", result.learning_rate);
+  if (result.gradient_norm) out.emplace_back("gradient_norm", *result.gradient_norm);
+  if (result.loss_scale) out.emplace_back("loss_scale", *result.loss_scale);
+  return out;
+}
+
+Status each_parameter(train::Trainer& trainer, const TensorBoard::Add& add) {
+  std::vector<float> values;
+  for (const train::NamedTensor& tensor : trainer.named_parameters()) {
+    if (tensor.dtype != DType::f32 || tensor.bytes == 0) continue;
+    values.resize(tensor.bytes / sizeof(float));
+    TRY(trainer.read(tensor.name, std::as_writable_bytes(std::span(values))));
+    add(tensor.name, values);
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 // What -o names; with --ema and `ema` the running mean.
@@ -96,7 +116,7 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   row["step"] = step;
   row.update(json_of(shown));
   metrics_.write(row);
-  if (board_) board_->held_out(trainer_, row);
+  if (board_) board_->held_out(step, row);
   return counts && monitors_.watch.watches() ? follow(evaluation.values) : ok_status();
 }
 
@@ -201,7 +221,7 @@ Status TrainRun::on_step(const train::StepResult& result) {
   show_shortages();
   waiting_ = step_shown(result);
   if (checkpointer_ == nullptr) acknowledge();
-  if (board_) board_->step(trainer_, result);
+  if (board_) board_->step(trainer_.state().step, scalars_of(result));
   if (const std::uint64_t often = options_.evaluation.every; often > 0 && trainer_.state().step % often == 0) {
     acknowledge();
     progress_->finish();
@@ -221,7 +241,10 @@ Status TrainRun::on_epoch() {
   progress_->finish();
   std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(trainer_.state().epoch) + 1,
               metrics_text(trainer_.state().epoch_metrics, options_.train).c_str());
-  if (board_) TRY(board_->epoch(trainer_));
+  if (board_) {
+    TRY(board_->epoch(trainer_.state().step,
+                      [&](const TensorBoard::Add& add) { return each_parameter(trainer_, add); }));
+  }
   if (options_.evaluation.every == 0) TRY(evaluate("  after it", true));
   return options_.sample.every == 0 ? show_samples() : ok_status();
 }

@@ -46,10 +46,22 @@ typedef struct graft_device_info {
   uint64_t largest_heap;   /* that plans live in */
   int unified_memory;      /* 1: shared with the host */
   int timestamps;
+  uint32_t matrix_subgroup;   /* lanes that work on a matrix together; 0: it has no matrix units */
+  uint32_t max_flexible_side; /* of matrices whose sides are multiples of others; 0: there are none */
 } graft_device_info;
 
 /* not_found where index >= count. */
 GRAFT_API graft_status graft_devices_info(graft_devices* devices, size_t index, graft_device_info* info);
+
+/* A part of its memory. */
+typedef struct graft_device_heap {
+  size_t struct_size;
+  uint64_t bytes;
+  int device_local; /* 0: the host's */
+} graft_device_heap;
+
+/* not_found where heap is beyond the last. */
+GRAFT_API graft_status graft_devices_heap(graft_devices* devices, size_t index, size_t heap, graft_device_heap* out);
 
 /* A limit, or a feature that is there or not. */
 typedef struct graft_device_fact {
@@ -100,6 +112,13 @@ typedef void (*graft_kernel_report)(void* user, const char* kernel, graft_kernel
 /* Runs every kernel that this device may choose against a known answer; takes a minute on software Vulkan. Where the
    context has a cache (graft/cache.h), the verdicts are remembered there. */
 GRAFT_API graft_status graft_context_self_test(graft_context* context, graft_kernel_report report, void* user);
+/* Told of a choice that was measured (`graft bench --tune`), on the calling thread. It must not call graft. */
+typedef void (*graft_tuned_report)(void* user, const char* choice, const char* variant);
+/* What a folder (graft/cache.h) remembers of a device, which is not opened for it. A report may be NULL. file: where it
+   stands, valid until the list's next call of this; "" for none. */
+GRAFT_API graft_status graft_devices_remembered(graft_devices* devices, size_t index, const char* folder,
+                                                graft_kernel_report report, graft_tuned_report tuned, void* user,
+                                                const char** file);
 /* The verdicts that a context with a cache knows so far, without a test. invalid_argument: it has none. */
 GRAFT_API graft_status graft_context_known_kernels(graft_context* context, graft_kernel_report report, void* user);
 

@@ -51,6 +51,53 @@ GRAFT_API graft_status graft_store_find(graft_store* store, const char* name, gr
 /* What the app said in graft_checkpoint_options.metadata; valid until the store changes. not_found: no such key. */
 GRAFT_API graft_status graft_store_metadata(graft_store* store, const char* name, const char* key, const char** value);
 
+/* All that a snapshot says of its run, by key: the app's own have "user." before theirs. Valid until the store changes.
+   not_found where index is beyond the last. */
+GRAFT_API graft_status graft_store_metadata_at(graft_store* store, const char* name, size_t index, const char** key,
+                                               const char** value);
+
+/* What a store holds beside its snapshots. */
+typedef struct graft_store_info {
+  size_t struct_size;
+  uint64_t journalled_steps; /* that a resume takes again after the snapshot that training goes on from */
+  size_t damaged;            /* snapshots that cannot be used */
+} graft_store_info;
+
+/* Fills info. */
+GRAFT_API graft_status graft_store_describe(graft_store* store, graft_store_info* info);
+/* Which one, and what is wrong with it; valid until the store changes. not_found where index >= damaged. */
+GRAFT_API graft_status graft_store_damaged(graft_store* store, size_t index, uint64_t* number, const char** why);
+
+/* What one of a run's workers said of itself. */
+typedef struct graft_worker_report {
+  size_t struct_size;
+  const char* host;      /* its machine's name; valid until the store's next call of these */
+  uint64_t step;         /* steps done with this one */
+  uint64_t epoch;        /* from 0 */
+  uint64_t place;        /* samples of the epoch before the step's batch */
+  uint64_t first_sample; /* of the batch, that this worker computed */
+  uint64_t samples;      /* and how many */
+  uint64_t seed;         /* of its random numbers */
+  uint64_t first_micro_batch;
+  uint64_t micro_batches;
+  double loss; /* of its samples */
+  uint64_t computing_ns;
+  uint64_t waiting_ns; /* for the others, and for what is sent */
+  uint64_t all_steps;  /* since it joined the run, as all that follows */
+  uint64_t all_samples;
+  uint64_t all_computing_ns;
+  uint64_t all_waiting_ns;
+} graft_worker_report;
+
+/* Of a snapshot's step. not_found where worker is beyond the last. */
+GRAFT_API graft_status graft_store_worker(graft_store* store, const char* name, size_t worker,
+                                          graft_worker_report* report);
+/* The same of the last journalled step. */
+GRAFT_API graft_status graft_store_journalled_worker(graft_store* store, size_t worker, graft_worker_report* report);
+/* The first parameter of a snapshot that is NaN or infinite somewhere; "" where all are finite. Reads all of them;
+   valid until the next call on the store. */
+GRAFT_API graft_status graft_store_find_non_finite(graft_store* store, const char* name, const char** parameter);
+
 /* Decodes and compares everything. problems: a sentence a line, "" where all is well, valid until the next call on the
    store; chunks may be NULL. corrupt where there are problems. */
 GRAFT_API graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems);
@@ -76,6 +123,16 @@ typedef struct graft_stream_difference {
 /* Nothing is decoded. The list is valid until the next call on the store. */
 GRAFT_API graft_status graft_store_diff(graft_store* store, const char* first, const char* second,
                                         const graft_stream_difference** streams, size_t* count);
+/* What the last graft_store_diff() found beside streams. */
+typedef struct graft_diff_info {
+  size_t struct_size;
+  const char* metadata;  /* keys whose values differ, one a line; valid until the next call on the store */
+  uint64_t stored_bytes; /* for what differs */
+} graft_diff_info;
+
+/* Fills info. */
+GRAFT_API graft_status graft_store_diff_info(graft_store* store, graft_diff_info* info);
+
 /* Puts the parameters and running statistics of a snapshot into the model that was trained, which must have no
    sessions, generators or trainers. tensors: how many; may be NULL. On failure the model is as it was. */
 GRAFT_API graft_status graft_store_restore(graft_store* store, const char* name, graft_model* model, size_t* tensors);

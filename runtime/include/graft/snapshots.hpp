@@ -62,6 +62,28 @@ class Store {
     if (!found.ok()) return found;
     return std::string(value);
   }
+  /// What is there beside snapshots.
+  Result<graft_store_info> describe() {
+    auto raw = detail::sized<graft_store_info>();
+    Status done = status(graft_store_describe(handle_.get(), &raw));
+    if (!done.ok()) return done;
+    return raw;
+  }
+  /// What a worker said of itself at a snapshot's step; an error beyond the last. The host's name is valid until the
+  /// next call of this.
+  Result<graft_worker_report> worker(const std::string& name, std::size_t worker) {
+    auto raw = detail::sized<graft_worker_report>();
+    Status done = status(graft_store_worker(handle_.get(), name.c_str(), worker, &raw));
+    if (!done.ok()) return done;
+    return raw;
+  }
+  /// The first parameter that is not finite; empty where all are.
+  Result<std::string> find_non_finite(const std::string& name) {
+    const char* parameter = "";
+    Status done = status(graft_store_find_non_finite(handle_.get(), name.c_str(), &parameter));
+    if (!done.ok()) return done;
+    return std::string(parameter);
+  }
   /// Decodes and compares everything; the chunks that there are.
   Result<std::uint64_t> verify() {
     std::uint64_t chunks = 0;

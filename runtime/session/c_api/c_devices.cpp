@@ -5,11 +5,13 @@
 #include "platform/gpu/caps_fields.h"
 #include "runtime/ops/choice.h"
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_kernel_report.h"
 
 struct graft_devices {
   std::unique_ptr<graft_context> context;  ///< never opened: the log and the message
   std::vector<graft::gpu::Target> targets = {};
   std::vector<std::vector<std::string>> matrices = {};  ///< of each device
+  std::string file = {};                                ///< of the last graft_devices_remembered()
 };
 
 using namespace graft;
@@ -121,7 +123,38 @@ graft_status graft_devices_info(graft_devices* devices, size_t index, graft_devi
     if (out.largest_heap == 0) out.largest_heap = any;  // a device without memory of its own shares the host's
     out.unified_memory = caps.unified_memory ? 1 : 0;
     out.timestamps = caps.timestamp_period_ns > 0 ? 1 : 0;
+    out.matrix_subgroup = caps.matrix_subgroup;
+    out.max_flexible_side = caps.max_flexible_side;
     return write_info(out, info, "graft_device_info");
+  });
+}
+
+graft_status graft_devices_heap(graft_devices* devices, size_t index, size_t heap, graft_device_heap* out) {
+  return with_device(devices, index, [&](const gpu::Target& target) -> Status {
+    const auto& heaps = target.caps.heaps;
+    if (heap >= heaps.size()) {
+      return error(Code::not_found, "The device has ", heaps.size(), " heaps; number ", heap, " is not one.");
+    }
+    return write_info(graft_device_heap{0, heaps[heap].bytes, heaps[heap].device_local ? 1 : 0}, out,
+                      "graft_device_heap");
+  });
+}
+
+graft_status graft_devices_remembered(graft_devices* devices, size_t index, const char* folder,
+                                      graft_kernel_report report, graft_tuned_report tuned, void* user,
+                                      const char** file) {
+  return with_device(devices, index, [&](const gpu::Target& target) -> Status {
+    if (folder == nullptr) return invalid("graft_devices_remembered needs a folder.");
+    const graft_context& context = *devices->context;
+    const auto profile = DeviceProfile::open(*context.files, folder, target.caps, context.log);
+    const CallbackScope in_callback;
+    if (report != nullptr) tell(*profile, report, user);
+    if (tuned != nullptr) {
+      for (const auto& [choice, variant] : profile->tuned()) tuned(user, choice.c_str(), variant.c_str());
+    }
+    devices->file = profile->path();
+    if (file != nullptr) *file = devices->file.c_str();
+    return ok_status();
   });
 }
 

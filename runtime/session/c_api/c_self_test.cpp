@@ -1,18 +1,13 @@
 // A file of its own, so that an app that does not call it does not link the reference.
 #include "graft/devices.h"
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_kernel_report.h"
 #include "runtime/session/self_test/self_test.h"
 
 using namespace graft;
 using namespace graft::c_api;
 
 namespace {
-
-void tell(const DeviceProfile& profile, graft_kernel_report report, void* user) {
-  for (const ProofKey& key : profile.passed()) report(user, key.c_str(), GRAFT_KERNEL_PASSED, "");
-  for (const auto& [key, why] : profile.failed()) report(user, key.c_str(), GRAFT_KERNEL_FAILED, why.c_str());
-  for (const std::string& name : profile.unknown()) report(user, name.c_str(), GRAFT_KERNEL_UNTESTED, "");
-}
 
 RememberedDevice* remembered(graft_context& context) { return static_cast<RememberedDevice*>(context.proof.get()); }
 

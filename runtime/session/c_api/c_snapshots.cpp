@@ -8,6 +8,7 @@
 #include "runtime/session/c_api/c_cipher.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/checkpoint/step_record.h"
 #include "runtime/session/checkpoint/store_use.h"
 
 using namespace graft;
@@ -19,6 +20,8 @@ struct graft_store {
   std::optional<checkpoint::Store> store = {};
   std::vector<std::pair<std::uint64_t, checkpoint::SnapshotSize>> sizes = {};  // empty: not asked for since a change
   std::string text = {};                                                       // of the last call
+  std::vector<train::WorkerSection> workers = {};                              // of workers_of
+  std::optional<std::uint64_t> workers_of = {};                                // a snapshot
   checkpoint::SnapshotDiff diff = {};
   std::vector<graft_stream_difference> streams = {};
   Users users = {};
@@ -57,6 +60,31 @@ Status tell(graft_store& store, std::uint64_t number, graft_snapshot* snapshot) 
   out.tags = store.text.c_str();
   out.is_head = number == store.store->head() ? 1 : 0;
   return write_info(out, snapshot, "graft_snapshot");
+}
+
+Status tell(graft_store& store, std::size_t worker, graft_worker_report* report) {
+  if (worker >= store.workers.size()) {
+    return error(Code::not_found, "There are ", store.workers.size(), " workers; number ", worker, " is not one.");
+  }
+  const train::WorkerSection& from = store.workers[worker];
+  graft_worker_report out{};
+  out.host = from.host.data();
+  out.step = from.step;
+  out.epoch = from.epoch;
+  out.place = from.place;
+  out.first_sample = from.first_sample;
+  out.samples = from.samples;
+  out.seed = from.seed;
+  out.first_micro_batch = from.first_slot;
+  out.micro_batches = from.slots;
+  out.loss = from.loss();
+  out.computing_ns = from.computing_ns;
+  out.waiting_ns = from.waiting_ns;
+  out.all_steps = from.all_steps;
+  out.all_samples = from.all_samples;
+  out.all_computing_ns = from.all_computing_ns;
+  out.all_waiting_ns = from.all_waiting_ns;
+  return write_info(out, report, "graft_worker_report");
 }
 
 graft_difference difference_of(checkpoint::Difference difference) {
@@ -132,6 +160,72 @@ graft_status graft_store_metadata(graft_store* store, const char* name, const ch
   });
 }
 
+graft_status graft_store_metadata_at(graft_store* store, const char* name, size_t index, const char** key,
+                                     const char** value) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    const auto& metadata = *store->store->snapshots().at(number).meta.metadata;
+    if (index >= metadata.size()) {
+      return error(Code::not_found, "Snapshot ", number, " has ", metadata.size(), " keys; number ", index,
+                   " is not one.");
+    }
+    const auto entry = std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index));
+    if (key != nullptr) *key = entry->first.c_str();
+    if (value != nullptr) *value = entry->second.c_str();
+    return ok_status();
+  });
+}
+
+graft_status graft_store_describe(graft_store* store, graft_store_info* info) {
+  return on_store(store, [&]() -> Status {
+    graft_store_info out{};
+    out.journalled_steps = store->store->journal().size();
+    out.damaged = store->store->damaged().size();
+    return write_info(out, info, "graft_store_info");
+  });
+}
+
+graft_status graft_store_damaged(graft_store* store, size_t index, uint64_t* number, const char** why) {
+  return on_store(store, [&]() -> Status {
+    const auto& damaged = store->store->damaged();
+    if (index >= damaged.size()) {
+      return error(Code::not_found, "There are ", damaged.size(), " damaged snapshots; number ", index, " is not one.");
+    }
+    const auto found = std::next(damaged.begin(), static_cast<std::ptrdiff_t>(index));
+    if (number != nullptr) *number = found->first;
+    if (why != nullptr) *why = found->second.c_str();
+    return ok_status();
+  });
+}
+
+graft_status graft_store_worker(graft_store* store, const char* name, size_t worker, graft_worker_report* report) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    if (worker == 0 || store->workers_of != number) {
+      GRAFT_TRY_ASSIGN(store->workers, sections_of(*store->store, number));
+      store->workers_of = number;
+    }
+    return tell(*store, worker, report);
+  });
+}
+
+graft_status graft_store_journalled_worker(graft_store* store, size_t worker, graft_worker_report* report) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(store->workers, journalled_sections(*store->store));
+    store->workers_of.reset();
+    return tell(*store, worker, report);
+  });
+}
+
+graft_status graft_store_find_non_finite(graft_store* store, const char* name, const char** parameter) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    GRAFT_TRY_ASSIGN(store->text, find_non_finite(*store->store, number));
+    if (parameter != nullptr) *parameter = store->text.c_str();
+    return ok_status();
+  });
+}
+
 graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems) {
   return on_store(store, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const auto report, store->store->verify());
@@ -158,6 +252,17 @@ graft_status graft_store_diff(graft_store* store, const char* first, const char*
     if (streams != nullptr) *streams = store->streams.data();
     if (count != nullptr) *count = store->streams.size();
     return ok_status();
+  });
+}
+
+graft_status graft_store_diff_info(graft_store* store, graft_diff_info* info) {
+  return on_store(store, [&]() -> Status {
+    store->text.clear();
+    for (const std::string& key : store->diff.metadata) store->text += (store->text.empty() ? "" : "\n") + key;
+    graft_diff_info out{};
+    out.metadata = store->text.c_str();
+    out.stored_bytes = store->diff.stored_bytes;
+    return write_info(out, info, "graft_diff_info");
   });
 }
 

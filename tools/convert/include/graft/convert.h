@@ -106,6 +106,11 @@ typedef struct graft_export_options {
 GRAFT_API graft_status graft_export(const char* path, const graft_export_options* options, const char* output,
                                     graft_conversion** conversion);
 
+/* All tensors of a snapshot of a run's folder (graft/snapshots.h), optimizer state too, as a safetensors file with the
+   names, shapes and order of axes of the model. `snapshot`: its number or a tag; NULL: the one that training goes on
+   from. The report's JSON has "snapshot", "step" and "tensors", how many. *conversion as above. */
+GRAFT_API graft_status graft_export_snapshot(const char* folder, const char* snapshot, const char* output,
+                                             graft_conversion** conversion);
 /* What graft_export_options.format may be; NULL where index is beyond the last. */
 GRAFT_API const char* graft_export_format_name(size_t index);
 /* The same of .dtype. */

@@ -170,6 +170,15 @@ inline Status export_model(const std::string& path, const std::string& output, c
   return detail::ended(code, made, report);
 }
 
+/// All tensors of a snapshot of a run's folder, optimizer state too, as a safetensors file. `snapshot`: its number or a
+/// tag; empty: the one that training goes on from.
+inline Status export_snapshot(const std::string& folder, const std::string& snapshot, const std::string& output,
+                              ConvertReport* report = nullptr) {
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_export_snapshot(folder.c_str(), detail::or_null(snapshot), output.c_str(), &made);
+  return detail::ended(code, made, report);
+}
+
 /// Writes what Importance found out for the .graft file `path` as an importance matrix, for ExportOptions::imatrix and
 /// llama.cpp. `datasets`: where the texts are from, which the file says.
 inline Status write_imatrix(const std::string& path, const std::vector<ImportanceMatrix>& matrices,
