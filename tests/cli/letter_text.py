@@ -1,10 +1,11 @@
 """A language model of a token for each letter, and the losses of texts computed here from its logits with masks
-written down by hand.
+written down by hand. By itself it writes the model alone: letter_text.py FOLDER
 """
 
 import json
 import math
 import os
+import sys
 
 import cli
 import files
@@ -101,3 +102,7 @@ class LetterTest(cli.CliTest):
         self.assertAlmostEqual(actual["perplexity"], math.exp(actual["loss"]), delta=1e-4 * actual["perplexity"])
 
     PAIRS = [("ask: a", " bcd"), ("q", "yes, it is"), ("why so", "no")]
+
+
+if __name__ == "__main__":
+    write_model(sys.argv[1])

@@ -79,6 +79,16 @@ file(COPY_FILE ${CMAKE_CURRENT_LIST_DIR}/../fuzz/corpus/gguf/llama ${WORK}/llama
 run(${WORK}/prefix/bin/graft convert ${WORK}/llama.gguf -o ${WORK}/llama.graft)
 file(WRITE ${WORK}/text "abbbb\nbbbb\nbb\nbbbbbb\nb\nbbbbbbbbbbbbbb\nbbb\nbbbb")
 run(${WORK}/build/importance_c ${WORK}/llama.graft ${WORK}/text ${WORK}/imatrix.gguf ${WORK}/by_importance.gguf)
+# One that has letters for tokens, for conversations and for what is preferred.
+find_program(PYTHON python3)
+if(PYTHON)
+  run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/../cli/letter_text.py ${WORK}/letters)
+  run(${WORK}/prefix/bin/graft convert ${WORK}/letters -o ${WORK}/letters.graft)
+  file(WRITE ${WORK}/pairs.jsonl "{\"prompt\": \"ab\", \"chosen\": \"cd\", \"rejected\": \"ef\"}\n")
+  run(${WORK}/build/language_c ${WORK}/letters.graft "good morning" "and you" ${WORK}/pairs.jsonl)
+else()
+  message(STATUS "language_c is not run: no python3 was found to write its model.")
+endif()
 file(MAKE_DIRECTORY ${WORK}/app)
 run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)
 
