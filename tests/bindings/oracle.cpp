@@ -1,13 +1,10 @@
-// Writes what the tests of the bindings (Kotlin and Java, Swift) read and compare with: model files, samples, and what the
-// C++ API makes of them on the same device. Usage: bindings_oracle FOLDER. Exit status 77: there is no device.
+// Writes what the tests of the bindings (Kotlin and Java, Swift) read and compare with: model files, samples, and what
+// the C++ API makes of them on the same device. Usage: bindings_oracle FOLDER. Exit status 77: there is no device.
 #include <graft/graft.hpp>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
-#include "tests/bindings/oracle_models.h"
+#include "tests/bindings/oracle_more.h"
 
 namespace {
 
@@ -17,24 +14,16 @@ using graft::test::kOracleInputs;
 constexpr std::uint32_t kSamples = 4;
 constexpr int kSteps = 12;
 
-std::string g_folder;
+graft::test::Oracle g_to;
 
 template <typename T>
 void write(const std::string& name, std::span<const T> values) {
-  std::ofstream(g_folder + "/" + name, std::ios::binary)
-      .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-}
-
-void need(const graft::Status& status, const char* what) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s: %s\n", what, status.message().c_str());
-  std::exit(1);
+  g_to.write(name, values);
 }
 
 template <typename T>
-T need(graft::Result<T> result, const char* what) {
-  need(result.status(), what);
-  return std::move(result.value());
+auto need(T result, const char* what) {
+  return g_to.need(std::move(result), what);
 }
 
 void run(graft::Model& model, const std::vector<float>& x, const std::vector<float>& cotangent) {
@@ -68,22 +57,22 @@ void train(graft::Model& model, const std::vector<float>& x, const std::vector<s
   }
   write("losses.f64", std::span<const double>(losses));
   need(trainer.store(), "store");
-  need(model.save(g_folder + "/trained.graft"), "save");
+  need(model.save(g_to.folder + "/trained.graft"), "save");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  g_folder = argv[1];
-  std::filesystem::create_directories(g_folder);
+  g_to.folder = argv[1];
+  std::filesystem::create_directories(g_to.folder);
   const std::string device = graft::test::oracle_device();
   auto made = graft::Context::create({.device = device});
   if (!made.ok() && made.status().code() == GRAFT_NOT_FOUND) return 77;
   auto context = need(std::move(made), "context");
   write("device.txt", std::span<const char>(device));
 
-  if (!graft::test::write_oracle_models(g_folder)) return 1;
+  if (!graft::test::write_oracle_models(g_to.folder)) return 1;
   const auto x = graft::test::oracle_samples(kSamples * kSteps);
   std::vector<std::int32_t> labels;
   for (std::uint32_t i = 0; i < kSamples * kSteps; ++i) labels.push_back(static_cast<std::int32_t>(i) % kOracleClasses);
@@ -93,17 +82,20 @@ int main(int argc, char** argv) {
   for (std::uint32_t i = 0; i < kSamples * kOracleClasses; ++i)
     cotangent.push_back(0.25f * static_cast<float>(i % 5) - 0.4f);
   write("cotangent.f32", std::span<const float>(cotangent));
-  auto model = need(context.load(g_folder + "/mlp.graft"), "mlp");
+  auto model = need(context.load(g_to.folder + "/mlp.graft"), "mlp");
   run(model, {x.begin(), x.begin() + kSamples * kOracleInputs}, cotangent);
   train(model, x, labels);
 
-  auto language = need(context.load(g_folder + "/letters.graft"), "letters");
+  auto language = need(context.load(g_to.folder + "/letters.graft"), "letters");
   {
     auto generator = need(language.generator(), "generator");
     write("text.txt", std::span<const char>(
                           need(generator.generate("abc", {.max_tokens = 12, .temperature = 1.5, .seed = 11}), "text")));
   }
   need(language.add_adapters("r=2,alpha=4", 5), "adapters");
-  need(language.save_adapters(g_folder + "/adapters.graft"), "adapters");
+  need(language.save_adapters(g_to.folder + "/adapters.graft"), "adapters");
+  g_to.x = x;
+  g_to.labels = labels;
+  graft::test::write_more(g_to, context);
   return 0;
 }

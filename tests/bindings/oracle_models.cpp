@@ -7,7 +7,9 @@ namespace graft::test {
 
 bool write_oracle_models(const std::string& folder) {
   write_model(tiny_mlp(kOracleInputs, 6, kOracleClasses), folder + "/mlp.graft");
-  return save_model(os::system_files(), folder + "/letters.graft", letter_model()).ok() && !testing::Test::HasFailure();
+  return save_model(os::system_files(), folder + "/letters.graft", letter_model()).ok() &&
+         save_model(os::system_files(), folder + "/teacher.graft", letter_model({.seed = 2})).ok() &&
+         !testing::Test::HasFailure();
 }
 
 std::string oracle_device() { return test_device_options().device; }
