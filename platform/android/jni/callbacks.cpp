@@ -1,14 +1,13 @@
 #include "platform/android/jni/callbacks.h"
 
-#include <limits>
-
 #include "platform/android/jni/support.h"
 
 namespace graft::jni {
 namespace {
 
 JavaVM* g_machine = nullptr;
-jmethodID g_log, g_text, g_overhead, g_seal, g_open;
+jmethodID g_log, g_text, g_token, g_progress, g_overhead, g_seal, g_open, g_read;
+jclass g_buffer = nullptr;
 
 /// This thread's environment; a thread of graft's own is attached, as a daemon, until it ends.
 JNIEnv* environment() {
@@ -37,8 +36,8 @@ JNIEnv* environment() {
 /// Local references of one callback: a thread that never returns to Java would collect them.
 class Frame {
  public:
-  Frame() : env_(environment()) {
-    if (env_ != nullptr && env_->PushLocalFrame(8) != 0) {
+  explicit Frame(size_t references = 8) : env_(environment()) {
+    if (env_ != nullptr && env_->PushLocalFrame(static_cast<jint>(references)) != 0) {
       env_->ExceptionClear();
       env_ = nullptr;
     }
@@ -56,28 +55,26 @@ class Frame {
   JNIEnv* env_;
 };
 
-jbyteArray java_bytes(JNIEnv* env, const void* data, size_t bytes) {
-  if (bytes > static_cast<size_t>(std::numeric_limits<jsize>::max())) return nullptr;
-  jbyteArray out = env->NewByteArray(static_cast<jsize>(bytes));
-  if (out != nullptr) env->SetByteArrayRegion(out, 0, static_cast<jsize>(bytes), static_cast<const jbyte*>(data));
-  return out;
-}
-
 }  // namespace
 
 bool find_callbacks(JNIEnv* env, JavaVM* machine) {
   g_machine = machine;
   jclass callbacks = env->FindClass("ai/graft/Callbacks");
-  if (callbacks == nullptr) return false;
+  jclass buffer = callbacks == nullptr ? nullptr : env->FindClass("java/nio/ByteBuffer");
+  if (buffer == nullptr) return false;
+  g_buffer = static_cast<jclass>(env->NewGlobalRef(buffer));
   const struct {
     jmethodID* place;
     const char* name;
     const char* signature;
   } methods[] = {{&g_log, "onLog", "(ILjava/lang/String;)V"},
                  {&g_text, "onText", "(Ljava/lang/String;)Z"},
+                 {&g_token, "onToken", "(ILjava/nio/ByteBuffer;)Z"},
+                 {&g_progress, "onProgress", "(IJJ)V"},
                  {&g_overhead, "overhead", "()I"},
                  {&g_seal, "onSeal", "([B[BI)[B"},
-                 {&g_open, "onOpen", "([B[BI)[B"}};
+                 {&g_open, "onOpen", "([B[BI)[B"},
+                 {&g_read, "onRead", "(J[Ljava/nio/ByteBuffer;)I"}};
   for (const auto& wanted : methods) {
     if ((*wanted.place = env->GetMethodID(callbacks, wanted.name, wanted.signature)) == nullptr) return false;
   }
@@ -106,6 +103,41 @@ int Callbacks::on_text(void* user, const char* text, size_t bytes) {
     if (piece == nullptr) return 0;
     return frame.env()->CallBooleanMethod(static_cast<Callbacks*>(user)->java_, g_text, piece) == JNI_TRUE ? 1 : 0;
   });
+}
+
+int Callbacks::on_token(void* user, int32_t token, const float* logits, size_t vocabulary) {
+  const Frame frame;
+  if (frame.env() == nullptr) return 0;
+  jobject scores = java_buffer(frame.env(), logits, vocabulary * sizeof *logits);
+  if (scores == nullptr) return 0;
+  jobject java = static_cast<Callbacks*>(user)->java_;
+  return frame.env()->CallBooleanMethod(java, g_token, static_cast<jint>(token), scores) == JNI_TRUE ? 1 : 0;
+}
+
+void Callbacks::progress(void* user, graft_stage stage, uint64_t done, uint64_t total) {
+  const Frame frame;
+  if (frame.env() == nullptr) return;
+  frame.env()->CallVoidMethod(static_cast<Callbacks*>(user)->java_, g_progress, static_cast<jint>(stage),
+                              static_cast<jlong>(done), static_cast<jlong>(total));
+}
+
+int Callbacks::read(void* user, uint64_t index, void* const* out) {
+  auto& self = *static_cast<Callbacks*>(user);
+  const Frame frame(8 + self.sizes_.size());
+  JNIEnv* env = frame.env();
+  if (env == nullptr) return -1;
+  jobjectArray places = java_buffer_array(env, self.sizes_.size());
+  for (size_t i = 0; i < self.sizes_.size(); ++i) {
+    jobject place = places == nullptr ? nullptr : java_buffer(env, out[i], self.sizes_[i]);
+    if (place == nullptr) return -1;
+    env->SetObjectArrayElement(places, static_cast<jsize>(i), place);
+  }
+  const jint done = env->CallIntMethod(self.java_, g_read, static_cast<jlong>(index), places);
+  return env->ExceptionCheck() == JNI_TRUE ? -1 : done;
+}
+
+jobjectArray java_buffer_array(JNIEnv* env, size_t count) {
+  return env->NewObjectArray(static_cast<jsize>(count), g_buffer, nullptr);
 }
 
 bool Callbacks::fill(JNIEnv* env, graft_cipher& cipher) {

@@ -3,6 +3,9 @@
 
 #include <jni.h>
 
+#include <utility>
+#include <vector>
+
 #include "graft/graft.h"
 
 namespace graft::jni {
@@ -20,6 +23,11 @@ class Callbacks {
 
   static void log(void* user, graft_log_level level, const char* message);
   static int on_text(void* user, const char* text, size_t bytes);
+  static int on_token(void* user, int32_t token, const float* logits, size_t vocabulary);
+  static void progress(void* user, graft_stage stage, uint64_t done, uint64_t total);
+  /// graft_read_sample, over places of these sizes.
+  void set_sizes(std::vector<size_t> sizes) { sizes_ = std::move(sizes); }
+  static int read(void* user, uint64_t index, void* const* out);
   /// False where an exception is pending: the cipher did not tell its overhead.
   bool fill(JNIEnv* env, graft_cipher& cipher);
 
@@ -33,7 +41,11 @@ class Callbacks {
 
   jobject java_;
   size_t overhead_ = 0;
+  std::vector<size_t> sizes_;
 };
+
+/// Of ByteBuffers, which the caller fills.
+jobjectArray java_buffer_array(JNIEnv* env, size_t count);
 
 bool find_callbacks(JNIEnv* env, JavaVM* machine);
 

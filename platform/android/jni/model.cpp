@@ -1,19 +1,20 @@
 // Loading, contexts, models, adapters.
 #include "graft/cache.h"
 #include "platform/android/jni/callbacks.h"
-#include "platform/android/jni/support.h"
+#include "platform/android/jni/options.h"
 
 namespace graft::jni {
 namespace {
 
 /// A model by open(context, text, options, model).
 template <typename Open>
-jlong load_by(JNIEnv* env, jlong pointer, jstring java, jint check, Open open) {
+jlong load_by(JNIEnv* env, jlong pointer, jstring java, jint check, jboolean allow_non_finite, Open open) {
   return guarded(env, [&]() -> jlong {
     const Text text(env, java);
     if (!text.ok()) return 0;
     auto options = sized<graft_model_options>();
     options.check = static_cast<graft_weight_check>(check);
+    options.allow_non_finite = allow_non_finite;
     graft_context* context = held<graft_context>(pointer).handle;
     graft_model* model = nullptr;
     if (!succeeded(env, context, open(context, text.get(), options, &model))) return 0;
@@ -89,6 +90,13 @@ GRAFT_JNI(jboolean, setPace)(JNIEnv*, jclass, jlong pointer, jdouble slice_ms, j
   return graft_set_pace(held<graft_context>(pointer).handle, slice_ms, duty) == GRAFT_OK ? JNI_TRUE : JNI_FALSE;
 }
 
+GRAFT_JNI(void, setProgress)(JNIEnv* env, jclass, jlong pointer, jlong callbacks) {
+  graft_context* context = held<graft_context>(pointer).handle;
+  succeeded(env, context,
+            callbacks == 0 ? graft_set_progress(context, nullptr, nullptr)
+                           : graft_set_progress(context, Callbacks::progress, Callbacks::of(callbacks)));
+}
+
 GRAFT_JNI(void, openCache)(JNIEnv* env, jclass, jlong pointer, jstring folder, jboolean skip) {
   with_text<graft_context>(env, pointer, folder, [&](graft_context* context, const char* path) {
     auto options = sized<graft_cache_options>();
@@ -98,15 +106,16 @@ GRAFT_JNI(void, openCache)(JNIEnv* env, jclass, jlong pointer, jstring folder, j
   });
 }
 
-GRAFT_JNI(jlong, modelLoad)(JNIEnv* env, jclass, jlong pointer, jstring path, jint check) {
-  return load_by(env, pointer, path, check, [](auto* context, auto* name, auto& options, auto** model) {
+GRAFT_JNI(jlong, modelLoad)(JNIEnv* env, jclass, jlong pointer, jstring path, jint check, jboolean non_finite) {
+  return load_by(env, pointer, path, check, non_finite, [](auto* context, auto* name, auto& options, auto** model) {
     return graft_model_open(context, name, &options, model);
   });
 }
 
 GRAFT_JNI(jlong, modelLoadDescriptor)
-(JNIEnv* env, jclass, jlong pointer, jstring name, jint descriptor, jlong offset, jlong bytes, jint check) {
-  return load_by(env, pointer, name, check, [&](auto* context, auto* text, auto& options, auto** model) {
+(JNIEnv* env, jclass, jlong pointer, jstring name, jint descriptor, jlong offset, jlong bytes, jint check,
+ jboolean non_finite) {
+  return load_by(env, pointer, name, check, non_finite, [&](auto* context, auto* text, auto& options, auto** model) {
     auto source = sized<graft_source>();
     source.kind = GRAFT_SOURCE_DESCRIPTOR;
     source.name = text;
@@ -117,11 +126,12 @@ GRAFT_JNI(jlong, modelLoadDescriptor)
   });
 }
 
-GRAFT_JNI(jlong, modelLoadMemory)(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data, jint check) {
+GRAFT_JNI(jlong, modelLoadMemory)
+(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data, jint check, jboolean non_finite) {
   return guarded(env, [&]() -> jlong {
     Blocks blocks(env);
     if (!blocks.add(data)) return 0;
-    return load_by(env, pointer, name, check, [&](auto* context, auto* text, auto& options, auto** model) {
+    return load_by(env, pointer, name, check, non_finite, [&](auto* context, auto* text, auto& options, auto** model) {
       auto source = sized<graft_source>();
       source.kind = GRAFT_SOURCE_MEMORY;
       source.name = text;
@@ -167,6 +177,57 @@ GRAFT_JNI(jobjectArray, modelTensors)(JNIEnv* env, jclass, jlong pointer, jint k
   });
 }
 
+GRAFT_JNI(jobject, modelRead)(JNIEnv* env, jclass, jlong pointer, jstring name) {
+  return read_weight(env, held<graft_model>(pointer), name, graft_model_read);
+}
+
+GRAFT_JNI(void, modelWrite)(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data) {
+  write_weight(env, held<graft_model>(pointer), name, data, graft_model_write);
+}
+
+// Keys and values in turn.
+GRAFT_JNI(jobject, metadata)(JNIEnv* env, jclass, jlong pointer) {
+  return guarded(env, [&] {
+    const graft_model* model = held<graft_model>(pointer).handle;
+    Record record(env);
+    const char *key = nullptr, *value = nullptr;
+    for (size_t i = 0; i < graft_model_metadata_count(model); ++i) {
+      if (graft_model_metadata_at(model, i, &key, &value) == GRAFT_OK) record.texts(key, value);
+    }
+    return record.java();
+  });
+}
+
+GRAFT_JNI(void, setMetadata)(JNIEnv* env, jclass, jlong pointer, jstring java_key, jstring java_value) {
+  guarded(env, [&] {
+    const Text key(env, java_key);
+    if (!key.ok()) return;
+    const Text value(env, java_value);
+    if (!value.ok()) return;
+    const auto& model = held<graft_model>(pointer);
+    succeeded(env, model.context, graft_model_set_metadata(model.handle, key.get(), value.get()));
+  });
+}
+
+// Name and numbers of inputs and outputs; then the names of these.
+GRAFT_JNI(jobjectArray, signatures)(JNIEnv* env, jclass, jlong pointer) {
+  return guarded(env, [&]() -> jobjectArray {
+    const graft_model* model = held<graft_model>(pointer).handle;
+    return java_records(env, [&](size_t i, Record& out) {
+      auto signature = sized<graft_signature>();
+      if (graft_model_signature(model, i, &signature) != GRAFT_OK) return false;
+      out.texts(signature.name).numbers(signature.input_count, signature.output_count);
+      for (const graft_tensor_kind kind : {GRAFT_INPUTS, GRAFT_OUTPUTS}) {
+        graft_tensor_info info{};
+        for (size_t t = 0; graft_model_signature_tensor(model, i, kind, t, &info) == GRAFT_OK; ++t) {
+          out.texts(info.name);
+        }
+      }
+      return i < graft_model_signature_count(model);
+    });
+  });
+}
+
 GRAFT_JNI(void, addAdapters)(JNIEnv* env, jclass, jlong pointer, jstring options, jint seed) {
   with_text<graft_model>(env, pointer, options, [&](graft_model* model, const char* text) {
     return graft_model_add_adapters(model, text, static_cast<uint32_t>(seed));
@@ -179,6 +240,22 @@ GRAFT_JNI(void, addTokens)(JNIEnv* env, jclass, jlong pointer, jstring tokens) {
 
 GRAFT_JNI(void, loadAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
   with_text<graft_model>(env, pointer, path, graft_model_load_adapters);
+}
+
+GRAFT_JNI(void, loadAdaptersMemory)(JNIEnv* env, jclass, jlong pointer, jobject data) {
+  with_memory(env, held<graft_model>(pointer), data, graft_model_load_adapters_source);
+}
+
+GRAFT_JNI(void, loadAdaptersTogether)(JNIEnv* env, jclass, jlong pointer, jobjectArray paths, jdoubleArray weights) {
+  guarded(env, [&] {
+    const Texts files(env, paths);
+    if (!files.ok()) return;
+    std::vector<double> factors(files.size());
+    env->GetDoubleArrayRegion(weights, 0, static_cast<jsize>(factors.size()), factors.data());
+    const auto& model = held<graft_model>(pointer);
+    succeeded(env, model.context,
+              graft_model_load_adapters_together(model.handle, files.data(), factors.data(), files.size()));
+  });
 }
 
 GRAFT_JNI(void, mergeAdapters)(JNIEnv* env, jclass, jlong pointer, jstring quantize) {

@@ -1,36 +1,15 @@
 // Running models: sessions, gradients in pieces.
-#include "platform/android/jni/support.h"
+#include "platform/android/jni/options.h"
 
 using namespace graft::jni;
 
-GRAFT_JNI(jlong, sessionCreate)
-(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray dimensions, jlongArray sizes, jobjectArray names,
- jobjectArray fetched) {
+GRAFT_JNI(jlong, sessionCreate)(JNIEnv* env, jclass, jlong pointer, jobject java, jobject lists) {
   return guarded(env, [&]() -> jlong {
     const auto& model = held<graft_model>(pointer);
-    const Bindings bindings(env, dimensions, sizes);
-    if (!bindings.ok()) return 0;
-    const Texts wrt(env, names), fetch(env, fetched);
-    if (!wrt.ok() || !fetch.ok()) return 0;
-    Fields fields(env, java);
-    auto options = sized<graft_session_options>();
-    options.bindings = bindings.data();
-    options.binding_count = bindings.size();
-    options.budget = fields.number("budget");
-    options.of = fields.text("of");
-    options.wrt = wrt.data();
-    options.wrt_count = wrt.size();
-    options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
-    options.allow_non_finite = fields.flag("allowNonFinite");
-    options.fetch = fetch.data();
-    options.fetch_count = fetch.size();
-    options.train_mode = fields.flag("trainMode");
-    options.resizable = fields.flag("resizable");
-    options.signature = fields.text("signature");
-    options.recover_device = fields.flag("recoverDevice");
-    if (!fields.ok()) return 0;
+    const PlannedOptions options(env, java, lists);
+    if (!options.ok()) return 0;
     graft_session* session = nullptr;
-    if (!succeeded(env, model.context, graft_session_create(model.handle, &options, &session))) return 0;
+    if (!succeeded(env, model.context, graft_session_create(model.handle, options.get(), &session))) return 0;
     return hold(model.context, session);
   });
 }
@@ -75,6 +54,11 @@ GRAFT_JNI(void, sessionPause)(JNIEnv* env, jclass, jlong pointer) {
   succeeded(env, session.context, graft_session_pause(session.handle));
 }
 
+GRAFT_JNI(void, sessionResume)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& session = held<graft_session>(pointer);
+  succeeded(env, session.context, graft_session_resume(session.handle));
+}
+
 GRAFT_JNI(jobject, sessionOutput)(JNIEnv* env, jclass, jlong pointer, jstring name) {
   return value_of(env, held<graft_session>(pointer), name, graft_session_output);
 }
@@ -85,6 +69,10 @@ GRAFT_JNI(jobject, sessionOutputInfo)(JNIEnv* env, jclass, jlong pointer, jstrin
 
 GRAFT_JNI(void, sessionSwapAdapters)(JNIEnv* env, jclass, jlong pointer, jstring path) {
   with_text<graft_session>(env, pointer, path, graft_session_swap_adapters);
+}
+
+GRAFT_JNI(void, sessionSwapSource)(JNIEnv* env, jclass, jlong pointer, jobject data) {
+  with_memory(env, held<graft_session>(pointer), data, graft_session_swap_adapters_source);
 }
 
 GRAFT_JNI(jlong, gradientsCompute)

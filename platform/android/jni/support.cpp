@@ -7,8 +7,8 @@ namespace {
 
 // Found once, in JNI_OnLoad: a thread that graft made would look classes up in another loader.
 struct Found {
-  jclass exception, text, info, metrics, checkpoint, forecast, generated;
-  jmethodID exception_of, info_new, metrics_new, checkpoint_new, forecast_new, generated_new, ordinal;
+  jclass exception, text, info, metrics, checkpoint, forecast, generated, record;
+  jmethodID exception_of, info_new, metrics_new, checkpoint_new, forecast_new, generated_new, record_new, ordinal;
   jfieldID block_data, block_offset, block_bytes;
   jclass float_array, int_array;
 };
@@ -59,6 +59,7 @@ bool find_classes(JNIEnv* env) {
                  {&f.checkpoint, "ai/graft/Checkpoint"},
                  {&f.forecast, "ai/graft/Forecast"},
                  {&f.generated, "ai/graft/Generator$Generated"},
+                 {&f.record, "ai/graft/Record"},
                  {&f.float_array, "[F"},
                  {&f.int_array, "[I"},
                  {&enums, "java/lang/Enum"},
@@ -74,10 +75,11 @@ bool find_classes(JNIEnv* env) {
     const char* name;
     const char* signature;
   } methods[] = {{&f.info_new, f.info, "<init>", "(Ljava/lang/String;I[J[Ljava/lang/String;)V"},
-                 {&f.metrics_new, f.metrics, "<init>", "(JDDDDJ)V"},
+                 {&f.metrics_new, f.metrics, "<init>", "(Lai/graft/Record;)V"},
                  {&f.checkpoint_new, f.checkpoint, "<init>", "(JJJ)V"},
                  {&f.forecast_new, f.forecast, "<init>", "([JLjava/lang/String;)V"},
-                 {&f.generated_new, f.generated, "<init>", "(Ljava/lang/String;[IIIIDD)V"},
+                 {&f.generated_new, f.generated, "<init>", "(Lai/graft/Record;Ljava/lang/String;[I[F[I[F)V"},
+                 {&f.record_new, f.record, "<init>", "([J[D[Ljava/lang/String;)V"},
                  {&f.ordinal, enums, "ordinal", "()I"}};
   for (const auto& wanted : methods) {
     if ((*wanted.place = env->GetMethodID(wanted.in, wanted.name, wanted.signature)) == nullptr) return false;
@@ -160,7 +162,7 @@ Text::Text(JNIEnv* env, jstring text) : null_(text == nullptr) {
 }
 
 Texts::Texts(JNIEnv* env, jobjectArray texts) {
-  const jsize count = env->GetArrayLength(texts);
+  const jsize count = texts == nullptr ? 0 : env->GetArrayLength(texts);
   for (jsize i = 0; i < count && ok_; ++i) {
     const auto text = static_cast<jstring>(env->GetObjectArrayElement(texts, i));
     texts_.emplace_back(env, text);
@@ -177,7 +179,8 @@ Bindings::Bindings(JNIEnv* env, jobjectArray names, jlongArray sizes) : names_(e
   for (std::size_t i = 0; i < numbers.size(); ++i) bindings_.push_back({names_.data()[i], numbers[i]});
 }
 
-Fields::Fields(JNIEnv* env, jobject object) : env_(env), object_(object), ok_(object != nullptr) {
+Fields::Fields(JNIEnv* env, jobject object)
+    : env_(env), object_(object), ok_(object != nullptr && env->ExceptionCheck() != JNI_TRUE) {
   if (ok_) {
     class_ = env->GetObjectClass(object);
   } else {
@@ -186,6 +189,7 @@ Fields::Fields(JNIEnv* env, jobject object) : env_(env), object_(object), ok_(ob
 }
 
 jfieldID Fields::field(const char* name, const char* signature) {
+  ok_ = ok_ && env_->ExceptionCheck() != JNI_TRUE;  // of another object's fields, say
   if (!ok_) return nullptr;
   const jfieldID id = env_->GetFieldID(class_, name, signature);
   ok_ = id != nullptr;  // else NoSuchFieldError: something renamed the fields
@@ -213,6 +217,20 @@ std::span<const double> Fields::reals(const char* name) {
   std::vector<double>& numbers = numbers_.emplace_back(static_cast<std::size_t>(env_->GetArrayLength(array)));
   env_->GetDoubleArrayRegion(array, 0, static_cast<jsize>(numbers.size()), numbers.data());
   return numbers;
+}
+
+std::span<const std::int32_t> Fields::ints(const char* name) {
+  const jfieldID id = field(name, "[I");
+  const auto array = id == nullptr ? nullptr : static_cast<jintArray>(env_->GetObjectField(object_, id));
+  if (array == nullptr) return {};
+  return ints_.emplace_back(ints_of(env_, array));
+}
+
+const Texts& Fields::texts(const char* name) {
+  jobject value = object(name, "[Ljava/lang/String;");
+  lists_.emplace_back(env_, static_cast<jobjectArray>(value));
+  ok_ = ok_ && lists_.back().ok();
+  return lists_.back();
 }
 
 double Fields::real(const char* name) {
@@ -343,9 +361,12 @@ jobject java_buffer(JNIEnv* env, const void* data, std::size_t bytes) {
 }
 
 jobject new_metrics(JNIEnv* env, const graft_metrics& metrics) {
-  return env->NewObject(g_found.metrics, g_found.metrics_new, static_cast<jlong>(metrics.step), metrics.loss,
-                        metrics.accuracy, metrics.learning_rate, metrics.loss_scale,
-                        static_cast<jlong>(metrics.skipped_steps));
+  jobject record =
+      Record(env)
+          .numbers(metrics.step, metrics.skipped_steps)
+          .reals(metrics.loss, metrics.accuracy, metrics.learning_rate, metrics.loss_scale, metrics.reward_margin)
+          .java();
+  return record == nullptr ? nullptr : env->NewObject(g_found.metrics, g_found.metrics_new, record);
 }
 
 jobject new_checkpoint(JNIEnv* env, const graft_checkpoint_info& info) {
@@ -353,10 +374,103 @@ jobject new_checkpoint(JNIEnv* env, const graft_checkpoint_info& info) {
                         static_cast<jlong>(info.samples_done), static_cast<jlong>(info.journalled));
 }
 
-jobject new_generated(JNIEnv* env, const graft_generated& generated, jstring text, jintArray tokens) {
-  return env->NewObject(g_found.generated, g_found.generated_new, text, tokens, static_cast<jint>(generated.reason),
-                        static_cast<jint>(generated.prompt_tokens), static_cast<jint>(generated.cached_tokens),
-                        generated.prompt_ms, generated.generated_ms);
+jobject new_generated(JNIEnv* env, const graft_generated& generated, std::uint64_t id) {
+  jobject record = Record(env)
+                       .numbers(id, generated.reason, generated.prompt_tokens, generated.cached_tokens,
+                                generated.drafted_tokens, generated.right_drafts, generated.most_probable_count)
+                       .reals(generated.prompt_ms, generated.generated_ms, generated.first_token_ms)
+                       .java();
+  jstring text = record == nullptr ? nullptr : java_text(env, {generated.text, generated.bytes});
+  jintArray tokens = text == nullptr ? nullptr : java_ints(env, generated.tokens, generated.token_count);
+  if (tokens == nullptr) return nullptr;
+  jfloatArray sure = nullptr;
+  if (generated.log_probabilities != nullptr) {
+    if ((sure = java_floats(env, generated.log_probabilities, generated.token_count)) == nullptr) return nullptr;
+  }
+  std::vector<std::int32_t> names;
+  std::vector<float> logs;
+  for (std::size_t i = 0; i < generated.token_count * generated.most_probable_count; ++i) {
+    const graft_token_probability& one = generated.most_probable[i];
+    names.push_back(one.token);
+    logs.push_back(one.log_probability);
+  }
+  jintArray most = java_ints(env, names.data(), names.size());
+  jfloatArray how = most == nullptr ? nullptr : java_floats(env, logs.data(), logs.size());
+  if (how == nullptr) return nullptr;
+  return env->NewObject(g_found.generated, g_found.generated_new, record, text, tokens, sure, most, how);
+}
+
+jobject Record::java() const {
+  const auto count = static_cast<jsize>(texts_.size());
+  jlongArray numbers = env_->NewLongArray(static_cast<jsize>(numbers_.size()));
+  jdoubleArray reals = numbers == nullptr ? nullptr : env_->NewDoubleArray(static_cast<jsize>(reals_.size()));
+  jobjectArray texts = reals == nullptr ? nullptr : new_texts(env_, texts_.size());
+  if (texts == nullptr) return nullptr;
+  env_->SetLongArrayRegion(numbers, 0, static_cast<jsize>(numbers_.size()), numbers_.data());
+  env_->SetDoubleArrayRegion(reals, 0, static_cast<jsize>(reals_.size()), reals_.data());
+  for (jsize i = 0; i < count; ++i) {
+    const auto& own = texts_[static_cast<std::size_t>(i)];
+    if (!own) continue;
+    jstring text = java_text(env_, *own);
+    if (text == nullptr) return nullptr;
+    env_->SetObjectArrayElement(texts, i, text);
+    env_->DeleteLocalRef(text);
+  }
+  return env_->NewObject(g_found.record, g_found.record_new, numbers, reals, texts);
+}
+
+jobjectArray java_list(JNIEnv* env, const std::vector<Record>& records) {
+  jobjectArray out = env->NewObjectArray(static_cast<jsize>(records.size()), g_found.record, nullptr);
+  for (std::size_t i = 0; out != nullptr && i < records.size(); ++i) {
+    if (env->PushLocalFrame(16) != 0) return nullptr;
+    jobject one = records[i].java();
+    if (one == nullptr) return nullptr;
+    env->SetObjectArrayElement(out, static_cast<jsize>(i), one);
+    env->PopLocalFrame(nullptr);
+  }
+  return out;
+}
+
+jintArray java_ints(JNIEnv* env, const std::int32_t* values, std::size_t count) {
+  jintArray out = env->NewIntArray(static_cast<jsize>(count));
+  if (out != nullptr) env->SetIntArrayRegion(out, 0, static_cast<jsize>(count), values);
+  return out;
+}
+
+std::vector<std::int32_t> ints_of(JNIEnv* env, jintArray java) {
+  std::vector<std::int32_t> out(static_cast<std::size_t>(env->GetArrayLength(java)));
+  env->GetIntArrayRegion(java, 0, static_cast<jsize>(out.size()), out.data());
+  return out;
+}
+
+jfloatArray java_floats(JNIEnv* env, const float* values, std::size_t count) {
+  jfloatArray out = env->NewFloatArray(static_cast<jsize>(count));
+  if (out != nullptr) env->SetFloatArrayRegion(out, 0, static_cast<jsize>(count), values);
+  return out;
+}
+
+jlongArray java_longs(JNIEnv* env, const std::uint64_t* values, std::size_t count) {
+  jlongArray out = env->NewLongArray(static_cast<jsize>(count));
+  if (out != nullptr) {
+    env->SetLongArrayRegion(out, 0, static_cast<jsize>(count), reinterpret_cast<const jlong*>(values));
+  }
+  return out;
+}
+
+jdoubleArray java_doubles(JNIEnv* env, const double* values, std::size_t count) {
+  jdoubleArray out = env->NewDoubleArray(static_cast<jsize>(count));
+  if (out != nullptr) env->SetDoubleArrayRegion(out, 0, static_cast<jsize>(count), values);
+  return out;
+}
+
+jbyteArray java_bytes(JNIEnv* env, const void* data, std::size_t bytes) {
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<jsize>::max())) {
+    throw_status(env, GRAFT_UNSUPPORTED, "There are " + std::to_string(bytes) + " bytes, more than a byte[] can hold.");
+    return nullptr;
+  }
+  jbyteArray out = env->NewByteArray(static_cast<jsize>(bytes));
+  if (out != nullptr) env->SetByteArrayRegion(out, 0, static_cast<jsize>(bytes), static_cast<const jbyte*>(data));
+  return out;
 }
 
 jobject new_forecast(JNIEnv* env, const graft_forecast& f) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -99,9 +100,13 @@ class Fields {
  public:
   Fields(JNIEnv* env, jobject object);
   bool ok() const { return ok_; }
-  const char* text(const char* name);                       ///< null for null; valid as long as this object
-  double real(const char* name);                            ///< of a double
-  std::span<const double> reals(const char* name);          ///< of a double[]; none for null; valid as a text
+  const char* text(const char* name);                    ///< null for null; valid as long as this object
+  double real(const char* name);                         ///< of a double
+  std::span<const double> reals(const char* name);       ///< of a double[]; none for null; valid as a text
+  std::span<const std::int32_t> ints(const char* name);  ///< of an int[], the same
+  const Texts& texts(const char* name);                  ///< of a String[], which is not null; valid as a text
+  template <typename T>
+  T* handle(const char* name);                              ///< of a long: what hold() gave, or null for 0
   int flag(const char* name);                               ///< of a boolean
   std::uint32_t count(const char* name);                    ///< of an int, which must not be negative
   std::uint64_t number(const char* name);                   ///< of a long, which must not be negative
@@ -123,9 +128,67 @@ class Fields {
   jobject object_;
   jclass class_ = nullptr;
   std::deque<Text> texts_;
+  std::deque<Texts> lists_;
   std::deque<std::vector<double>> numbers_;
+  std::deque<std::vector<std::int32_t>> ints_;
   bool ok_;
 };
+
+template <typename T>
+T* Fields::handle(const char* name) {
+  const auto pointer = static_cast<jlong>(bits64(name));
+  return pointer == 0 ? nullptr : held<T>(pointer).handle;
+}
+
+/// What a struct holds, for a constructor of Java that takes an ai.graft.Record: numbers, fractions and texts, of each
+/// kind in the order in which they were added.
+class Record {
+ public:
+  explicit Record(JNIEnv* env) : env_(env) {}
+  template <typename... Numbers>
+  Record& numbers(Numbers... values) {
+    (numbers_.push_back(static_cast<jlong>(values)), ...);
+    return *this;
+  }
+  template <typename... Reals>
+  Record& reals(Reals... values) {
+    (reals_.push_back(static_cast<jdouble>(values)), ...);
+    return *this;
+  }
+  template <typename... Names>
+  Record& texts(Names... values) {
+    (texts_.push_back(values == nullptr ? std::optional<std::string>() : std::string(values)), ...);
+    return *this;
+  }
+  /// Null after a failure.
+  jobject java() const;
+
+ private:
+  JNIEnv* env_;
+  std::vector<jlong> numbers_;
+  std::vector<jdouble> reals_;
+  std::vector<std::optional<std::string>> texts_;
+};
+
+/// Records of a list, for as long as next(record) says that there is one.
+template <typename Next>
+jobjectArray java_records(JNIEnv* env, Next next);
+/// Java's from a list of them.
+jobjectArray java_list(JNIEnv* env, const std::vector<Record>& records);
+
+template <typename Next>
+jobjectArray java_records(JNIEnv* env, Next next) {
+  std::vector<Record> records;
+  for (Record one(env); next(records.size(), one); one = Record(env)) records.push_back(std::move(one));
+  return env->ExceptionCheck() == JNI_TRUE ? nullptr : java_list(env, records);
+}
+
+jintArray java_ints(JNIEnv* env, const std::int32_t* values, std::size_t count);
+std::vector<std::int32_t> ints_of(JNIEnv* env, jintArray java);
+jfloatArray java_floats(JNIEnv* env, const float* values, std::size_t count);
+jlongArray java_longs(JNIEnv* env, const std::uint64_t* values, std::size_t count);
+jdoubleArray java_doubles(JNIEnv* env, const double* values, std::size_t count);
+jbyteArray java_bytes(JNIEnv* env, const void* data, std::size_t bytes);
 
 /// Options or infos of the C ABI, all zero but the size.
 template <typename Struct>
@@ -185,6 +248,21 @@ void with_text(JNIEnv* env, jlong pointer, jstring java, Call call) {
   });
 }
 
+/// For a method that takes a file's bytes from an ai.graft.Block: call(handle, source), which copies them.
+template <typename Handle, typename Call>
+void with_memory(JNIEnv* env, const Held<Handle>& of, jobject block, Call call) {
+  guarded(env, [&] {
+    Blocks blocks(env);
+    if (!blocks.add(block)) return;
+    auto source = sized<graft_source>();
+    source.kind = GRAFT_SOURCE_MEMORY;
+    source.data = blocks.data()[0];
+    source.bytes = blocks.bytes(0);
+    source.copy = 1;  // borrowed memory that the app changes later would be read beyond its checks
+    succeeded(env, of.context, call(of.handle, &source));
+  });
+}
+
 /// An ai.graft.TensorInfo. `dimensions`: names of what is -1, or null where all dimensions are bound.
 jobject java_info(JNIEnv* env, const graft_tensor_info& info, jobjectArray dimensions);
 /// An array of them, which the caller fills.
@@ -225,7 +303,8 @@ bool find_classes(JNIEnv* env);
 /// Constructors that find_classes() found.
 jobject new_metrics(JNIEnv* env, const graft_metrics& metrics);
 jobject new_checkpoint(JNIEnv* env, const graft_checkpoint_info& info);
-jobject new_generated(JNIEnv* env, const graft_generated& generated, jstring text, jintArray tokens);
+/// Null with an exception pending where there is no memory. `id`: of a text among several, else 0.
+jobject new_generated(JNIEnv* env, const graft_generated& generated, std::uint64_t id);
 jobject new_forecast(JNIEnv* env, const graft_forecast& forecast);
 
 }  // namespace graft::jni

@@ -1,99 +1,12 @@
 // Training: forecasts, trainers, checkpoints.
-#include <cmath>
 #include <cstdint>
 
 #include "platform/android/jni/callbacks.h"
+#include "platform/android/jni/options.h"
 #include "platform/android/jni/support.h"
 
 namespace graft::jni {
 namespace {
-
-void read_loss(Fields& fields, graft_trainer_options& options) {
-  options.losses = fields.text("losses");
-  options.class_axis = static_cast<int32_t>(fields.bits("classAxis"));
-  options.own_class_axis = options.class_axis != INT32_MIN;  // AXIS_OF_LABELS
-  const std::span<const double> classes = fields.reals("classWeights"), ones = fields.reals("posWeight");
-  options.class_weights = classes.data();
-  options.class_weight_count = classes.size();
-  options.pos_weight = ones.data();
-  options.pos_weight_count = ones.size();
-  options.sample_weights = fields.text("sampleWeights");
-  options.own_focal_gamma = 1;
-  options.focal_gamma = fields.real("focalGamma");
-  options.focal_alpha = fields.real("focalAlpha");
-  options.huber_delta = fields.real("huberDelta");
-  options.own_smooth_l1_beta = 1;
-  options.smooth_l1_beta = fields.real("smoothL1Beta");
-  options.margin = fields.real("margin");
-  options.own_margin = !std::isnan(options.margin);
-  options.temperature = fields.real("temperature");
-  options.blank = static_cast<int32_t>(fields.bits("blank"));
-  options.zero_infinity = fields.flag("zeroInfinity");
-  options.target_length = fields.count("targetLength");
-}
-
-void read_other_optimizers(Fields& fields, graft_trainer_options& options) {
-  options.alpha = fields.real("alpha");
-  options.centered = fields.flag("centered");
-  options.lr_decay = fields.real("lrDecay");
-  options.initial_accumulator_value = fields.real("initialAccumulatorValue");
-  options.beta2_decay = fields.real("beta2Decay");
-  options.epsilon2 = fields.real("epsilon2");
-  options.clip_threshold = fields.real("clipThreshold");
-  options.ns_steps = fields.count("nsSteps");
-  options.match_rms_adamw = fields.flag("matchRmsAdamw");
-  options.adamw_for = fields.text("adamwFor");
-  options.ema = fields.real("ema");
-  options.layer_decay = fields.real("layerDecay");
-  options.rise = fields.real("rise");
-  options.div_factor = fields.real("divFactor");
-  options.final_div_factor = fields.real("finalDivFactor");
-  options.power = fields.real("power");
-  options.neftune_alpha = fields.real("neftuneAlpha");
-}
-
-graft_trainer_options read_trainer_options(Fields& fields, const Text& fetch, const Bindings& bindings) {
-  auto options = sized<graft_trainer_options>();
-  options.loss = fields.choice<graft_loss>("loss", "Lai/graft/TrainerOptions$Loss;");
-  options.optimizer = fields.choice<graft_optimizer>("optimizer", "Lai/graft/TrainerOptions$Optimizer;");
-  options.learning_rate = fields.real("learningRate");
-  options.momentum = fields.real("momentum");
-  options.nesterov = fields.flag("nesterov");
-  options.weight_decay = fields.real("weightDecay");
-  options.clip_norm = fields.real("clipNorm");
-  options.label_smoothing = fields.real("labelSmoothing");
-  options.schedule = fields.choice<graft_schedule>("schedule", "Lai/graft/TrainerOptions$Schedule;");
-  options.warmup_steps = fields.number("warmupSteps");
-  options.total_steps = fields.number("totalSteps");
-  options.batch = fields.count("batch");
-  options.micro_batch = fields.count("microBatch");
-  options.seed = fields.bits("seed");
-  options.freeze = fields.text("freeze");
-  options.bindings = bindings.data();
-  options.binding_count = bindings.size();
-  options.packed_sequences = fields.flag("packedSequences");
-  options.budget = fields.number("budget");
-  options.checkpoints = fields.flag("checkpoints");
-  options.fetch = fetch.get();
-  options.precision = fields.choice<graft_precision>("precision", "Lai/graft/Precision;");
-  options.loss_scale = fields.real("lossScale");
-  options.beta1 = fields.real("beta1");
-  options.beta2 = fields.real("beta2");
-  options.epsilon = fields.real("epsilon");
-  options.clip_value = fields.real("clipValue");
-  options.own_ignore_index = 1;
-  options.ignore_index = static_cast<int32_t>(fields.bits("ignoreIndex"));
-  options.final_lr_factor = fields.real("finalLrFactor");
-  options.step_size = fields.number("stepSize");
-  options.gamma = fields.real("gamma");
-  options.growth_interval = fields.number("growthInterval");
-  options.frozen_statistics = fields.flag("frozenStatistics");
-  options.optimizer_in_backward = fields.flag("optimizerInBackward");
-  options.recover_device = fields.flag("recoverDevice");
-  read_loss(fields, options);
-  read_other_optimizers(fields, options);
-  return options;
-}
 
 /// What microStep leaves as the number of a step that goes on.
 constexpr uint64_t kGoesOn = ~uint64_t{0};
@@ -137,36 +50,24 @@ bool not_negative(JNIEnv* env, const char* what, jlong bytes) {
 
 using namespace graft::jni;
 
-GRAFT_JNI(jobject, forecast)
-(JNIEnv* env, jclass, jlong pointer, jobject java, jstring fetched, jobjectArray dimensions, jlongArray sizes) {
+GRAFT_JNI(jobject, forecast)(JNIEnv* env, jclass, jlong pointer, jobject java, jobject lists) {
   return guarded(env, [&]() -> jobject {
     const auto& model = held<graft_model>(pointer);
-    const Bindings bindings(env, dimensions, sizes);
-    if (!bindings.ok()) return nullptr;
-    const Text fetch(env, fetched);
-    if (!fetch.ok()) return nullptr;
-    Fields fields(env, java);
-    const graft_trainer_options options = read_trainer_options(fields, fetch, bindings);
-    if (!fields.ok()) return nullptr;
+    TrainingOptions options(env, java, lists);
+    if (!options.ok()) return nullptr;
     auto forecast = sized<graft_forecast>();
-    const graft_status made = graft_forecast_training(model.handle, &options, &forecast);
+    const graft_status made = graft_forecast_training(model.handle, options.get(), &forecast);
     return succeeded(env, model.context, made) ? new_forecast(env, forecast) : nullptr;
   });
 }
 
-GRAFT_JNI(jlong, trainerCreate)
-(JNIEnv* env, jclass, jlong pointer, jobject java, jstring fetched, jobjectArray dimensions, jlongArray sizes) {
+GRAFT_JNI(jlong, trainerCreate)(JNIEnv* env, jclass, jlong pointer, jobject java, jobject lists) {
   return guarded(env, [&]() -> jlong {
     const auto& model = held<graft_model>(pointer);
-    const Bindings bindings(env, dimensions, sizes);
-    if (!bindings.ok()) return 0;
-    const Text fetch(env, fetched);
-    if (!fetch.ok()) return 0;
-    Fields fields(env, java);
-    const graft_trainer_options options = read_trainer_options(fields, fetch, bindings);
-    if (!fields.ok()) return 0;
+    TrainingOptions options(env, java, lists);
+    if (!options.ok()) return 0;
     graft_trainer* trainer = nullptr;
-    if (!succeeded(env, model.context, graft_trainer_create(model.handle, &options, &trainer))) return 0;
+    if (!succeeded(env, model.context, graft_trainer_create(model.handle, options.get(), &trainer))) return 0;
     return hold(model.context, trainer);
   });
 }
@@ -239,6 +140,11 @@ GRAFT_JNI(void, pause)(JNIEnv* env, jclass, jlong pointer) {
   succeeded(env, trainer.context, graft_trainer_pause(trainer.handle));
 }
 
+GRAFT_JNI(void, trainerResume)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& trainer = held<graft_trainer>(pointer);
+  succeeded(env, trainer.context, graft_trainer_resume(trainer.handle));
+}
+
 GRAFT_JNI(void, trim)(JNIEnv* env, jclass, jlong pointer, jlong bytes) {
   if (!not_negative(env, "number of bytes", bytes)) return;
   const auto& trainer = held<graft_trainer>(pointer);
@@ -252,8 +158,29 @@ GRAFT_JNI(jlong, shortages)(JNIEnv* env, jclass, jlong pointer) {
   return static_cast<jlong>(count);
 }
 
+GRAFT_JNI(jdouble, learningRate)(JNIEnv* env, jclass, jlong pointer) {
+  const auto& trainer = held<graft_trainer>(pointer);
+  double rate = 0;
+  succeeded(env, trainer.context, graft_trainer_learning_rate(trainer.handle, &rate));
+  return rate;
+}
+
+GRAFT_JNI(void, setLearningRate)(JNIEnv* env, jclass, jlong pointer, jdouble rate) {
+  const auto& trainer = held<graft_trainer>(pointer);
+  succeeded(env, trainer.context, graft_trainer_set_learning_rate(trainer.handle, rate));
+}
+
+GRAFT_JNI(jobject, trainerRead)(JNIEnv* env, jclass, jlong pointer, jstring name) {
+  return read_weight(env, held<graft_trainer>(pointer), name, graft_trainer_read);
+}
+
+GRAFT_JNI(void, trainerWrite)(JNIEnv* env, jclass, jlong pointer, jstring name, jobject data) {
+  write_weight(env, held<graft_trainer>(pointer), name, data, graft_trainer_write);
+}
+
 GRAFT_JNI(jobject, openCheckpoint)
-(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray keys, jobjectArray values, jlong callbacks) {
+(JNIEnv* env, jclass, jlong pointer, jobject java, jobjectArray keys, jobjectArray values, jlong callbacks,
+ jlong loader) {
   return guarded(env, [&]() -> jobject {
     const auto& trainer = held<graft_trainer>(pointer);
     const Texts names(env, keys);
@@ -277,6 +204,7 @@ GRAFT_JNI(jobject, openCheckpoint)
     options.data = fields.text("data");
     options.metadata = metadata.data();
     options.metadata_count = metadata.size();
+    options.loader = loader == 0 ? nullptr : held<graft_loader>(loader).handle;
     if (!fields.ok()) return nullptr;
     graft_cipher cipher{};
     if (!read_cipher(env, callbacks, cipher, options.cipher)) return nullptr;

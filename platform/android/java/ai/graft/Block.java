@@ -34,6 +34,11 @@ final class Block {
         + "; it must be a float[], an int[], a ByteBuffer, a FloatBuffer or an IntBuffer.");
   }
 
+  /** A file's bytes, which have no order: those of a direct buffer from position to limit. */
+  static Block ofBytes(ByteBuffer file) {
+    return of(file.duplicate().order(ByteOrder.nativeOrder()), "memory");
+  }
+
   private static Block of(Buffer buffer, ByteOrder order, int size, TensorInfo.Type type, String name) {
     if (!buffer.isDirect()) throw refused("The buffer for \"" + name + "\" is not direct; give its array instead.");
     // A new ByteBuffer is big-endian: numbers put into it would arrive as others.
@@ -45,14 +50,24 @@ final class Block {
 
   /** Throws where this is not what `count` times `info` takes. */
   void check(TensorInfo info, long count) {
-    boolean floats = info.type == TensorInfo.Type.F32;
-    if (type != null && floats != (type == TensorInfo.Type.F32)) {
-      throw refused("\"" + info.name + "\" takes " + (floats ? "floats" : "ints") + "; "
-          + (floats ? "ints" : "floats") + " were given.");
+    TensorInfo.Type taken = info.type == TensorInfo.Type.BOOL32 ? TensorInfo.Type.I32 : info.type;
+    if (type != null && type != taken) {
+      String takes = taken == TensorInfo.Type.F32 ? "floats" : taken == TensorInfo.Type.I32 ? "ints" : "bytes of " + taken;
+      throw refused("\"" + info.name + "\" takes " + takes + "; "
+          + (type == TensorInfo.Type.F32 ? "floats" : "ints") + " were given.");
     }
     long wanted = info.bytes() * count;
     if (bytes == wanted) return;
     throw refused("\"" + info.name + "\" takes " + wanted + " bytes for " + count + " samples; " + bytes + " were given.");
+  }
+
+  /** The same bytes. */
+  void copyTo(ByteBuffer out) {
+    if (data instanceof float[]) out.asFloatBuffer().put((float[]) data);
+    else if (data instanceof int[]) out.asIntBuffer().put((int[]) data);
+    else if (data instanceof FloatBuffer) out.asFloatBuffer().put(((FloatBuffer) data).duplicate());
+    else if (data instanceof IntBuffer) out.asIntBuffer().put(((IntBuffer) data).duplicate());
+    else out.duplicate().put(((ByteBuffer) data).duplicate());
   }
 
   private static GraftException refused(String sentence) {

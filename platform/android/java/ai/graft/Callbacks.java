@@ -1,38 +1,51 @@
 package ai.graft;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /** What native code calls. It sees no exception: those are kept at the gate. All methods are called from JNI. */
 final class Callbacks {
   private final Gate gate;
-  private final Context.Log log;
-  private final Generator.Listener listener;
-  private final Cipher cipher;
+  private final Object called;
+  private final Generator.TokenListener tokens;
 
-  private Callbacks(Gate gate, Context.Log log, Generator.Listener listener, Cipher cipher) {
+  private Callbacks(Gate gate, Object called, Generator.TokenListener tokens) {
     this.gate = gate;
-    this.log = log;
-    this.listener = listener;
-    this.cipher = cipher;
+    this.called = called;
+    this.tokens = tokens;
   }
 
-  /** The three below give null where there is nothing to call. */
-  static Callbacks of(Gate gate, Context.Log log) {
-    return log == null ? null : new Callbacks(gate, log, null, null);
+  /** Null where there is nothing to call. `called`: of the type whose method native code calls. */
+  static Callbacks of(Gate gate, Object called) {
+    return called == null ? null : new Callbacks(gate, called, null);
   }
 
-  static Callbacks of(Gate gate, Generator.Listener listener) {
-    return listener == null ? null : new Callbacks(gate, null, listener, null);
+  static Callbacks of(Gate gate, Generator.Listener text, Generator.TokenListener tokens) {
+    return text == null && tokens == null ? null : new Callbacks(gate, text, tokens);
   }
 
-  static Callbacks of(Gate gate, Cipher cipher) {
-    return cipher == null ? null : new Callbacks(gate, null, null, cipher);
+  private interface Answer {
+    boolean get() throws Exception;
+  }
+
+  /** False where it throws. */
+  private boolean answer(Answer answer) {
+    gate.beginText();
+    try {
+      return answer.get();
+    } catch (Throwable t) {
+      gate.callbackThrew(t);
+      return false;
+    } finally {
+      gate.endCallback();
+    }
   }
 
   void onLog(int level, String message) {
     gate.beginService();
     try {
-      log.log(Context.LogLevel.values()[level], message);
+      ((Context.Log) called).log(Context.LogLevel.values()[level], message);
     } catch (Throwable t) {
       gate.callbackThrew(t);
     } finally {
@@ -42,29 +55,47 @@ final class Callbacks {
 
   /** False ends the text. */
   boolean onText(String piece) {
-    gate.beginText();
+    return answer(() -> called == null || ((Generator.Listener) called).onText(piece));
+  }
+
+  /** False makes it the last. */
+  boolean onToken(int token, ByteBuffer scores) {
+    return answer(() -> tokens.onToken(token, scores.order(ByteOrder.nativeOrder()).asFloatBuffer().asReadOnlyBuffer()));
+  }
+
+  void onProgress(int stage, long done, long total) {
+    answer(() -> {
+      ((Context.Progress) called).at(Context.Stage.values()[stage], done, total);
+      return true;
+    });
+  }
+
+  /** 1: done; 0: the data ends before it; -1: it failed. */
+  int onRead(long index, ByteBuffer[] places) {
+    gate.beginService();
     try {
-      return listener.onText(piece);
+      for (ByteBuffer place : places) place.order(ByteOrder.nativeOrder());
+      return ((DataSet.Reader) called).read(index, places) ? 1 : 0;
     } catch (Throwable t) {
       gate.callbackThrew(t);
-      return false;
+      return -1;
     } finally {
       gate.endCallback();
     }
   }
 
   int overhead() {
-    return cipher.overhead();
+    return ((Cipher) called).overhead();
   }
 
   /** Null: failed. Zeros the plain bytes of its own afterwards. */
   byte[] onSeal(byte[] associated, byte[] plain, int bytes) {
-    return guarded(() -> cipher.seal(associated, plain), bytes, plain);
+    return guarded(() -> ((Cipher) called).seal(associated, plain), bytes, plain);
   }
 
   /** Null: not sealed under this key with these associated bytes. */
   byte[] onOpen(byte[] associated, byte[] sealed, int bytes) {
-    return guarded(() -> cipher.open(associated, sealed), bytes, null);
+    return guarded(() -> ((Cipher) called).open(associated, sealed), bytes, null);
   }
 
   private interface Work {

@@ -33,6 +33,8 @@ public final class Checkpoint {
     @Nullable public String data;
     /** Of the app, kept with each snapshot. */
     @NonNull public final Map<String, String> metadata = new LinkedHashMap<>();
+    /** Of {@link Trainer#trainNext}: its place is kept with each snapshot, and a resume goes on there; null: none. */
+    @Nullable public Loader loader;
     /** Of everything in the folder; null: none. */
     @Nullable public Cipher cipher;
 

@@ -3,8 +3,12 @@ package ai.graft;
 import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
 import java.io.Closeable;
+import java.nio.ByteBuffer;
+import java.nio.FloatBuffer;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 
 /** Writes text with a language model. Threads and closing: see {@link Context}. */
 public final class Generator implements Closeable {
@@ -18,7 +22,16 @@ public final class Generator implements Closeable {
     @NonNull public Precision precision = Precision.F32;
     /** Where the device is lost it is opened anew, and a text goes on to the same bits. */
     public boolean recoverDevice;
+    /** Tokens that are guessed from what the text says before, and verified in one run: the same text; 0: none. */
+    public int promptLookup;
+    /** How keys and values of earlier tokens are kept: halves in half of the memory, Q8_0 in about a quarter. */
+    @NonNull public CacheFormat cache = CacheFormat.F32;
+    /** Texts that are written at once, as {@link Generator#submit} takes them; 0: one after the other. */
+    public int sequences;
   }
+
+  /** In the order of graft_cache_format. */
+  public enum CacheFormat { F32, F16, BF16, Q8_0 }
 
   /** How one text is drawn. */
   public static final class Sampling {
@@ -35,6 +48,50 @@ public final class Generator implements Closeable {
     public long seed;
     /** The text ends before any of these. */
     @NonNull public final List<String> stop = new ArrayList<>();
+    /** What is added to tokens' scores before one is chosen; negative infinity: never this token. */
+    @NonNull public final Map<Integer, Float> logitBias = new LinkedHashMap<>();
+    /** {@link Generated#logProbabilities} are told, and with mostProbable those of so many tokens beside each. */
+    public boolean logProbabilities;
+    public int mostProbable;
+    /** What the text has to follow, one of the two at most: rules as llama.cpp has them (GBNF), or a JSON schema. */
+    @Nullable public String grammar;
+    @Nullable public String jsonSchema;
+  }
+
+  /** Gets each token as it is chosen, before its text, on the thread that generates. */
+  public interface TokenListener {
+    /**
+     * scores: what the model gave for its place, before temperature and penalties, until this returns. False makes it
+     * the last. Must not call graft with this context.
+     */
+    boolean onToken(int token, @NonNull FloatBuffer scores);
+  }
+
+  /** How probable a model finds a token: the natural logarithm, before any bias, penalty and temperature. */
+  public static final class Probability {
+    public final int token;
+    public final float logProbability;
+
+    Probability(int token, float logProbability) {
+      this.token = token;
+      this.logProbability = logProbability;
+    }
+  }
+
+  /** One of several texts that is done. */
+  public static final class Finished {
+    /** What {@link Generator#submit} gave. */
+    public final long id;
+    /** Null where it failed. */
+    @Nullable public final Generated text;
+    /** The text's own: of its grammar, or of its scores. */
+    @Nullable public final GraftException failure;
+
+    Finished(long id, Generated text, GraftException failure) {
+      this.id = id;
+      this.text = text;
+      this.failure = failure;
+    }
   }
 
   /** Gets pieces of the text as they become certain, on the thread that generates. */
@@ -59,17 +116,35 @@ public final class Generator implements Closeable {
     /** Milliseconds for the other tokens of the prompt, and for what was generated. */
     public final double promptMs;
     public final double generatedMs;
+    /** From the call to its first token. */
+    public final double firstTokenMs;
+    /** Guessed by prompt lookup, and of these what the model said as well. */
+    public final int draftedTokens;
+    public final int rightDrafts;
+    /** One for each token; null unless asked for. */
+    @Nullable public final float[] logProbabilities;
+    /** For each token the most probable ones in its place, the most probable first; as many as were asked for. */
+    @NonNull public final List<List<Probability>> mostProbable = new ArrayList<>();
 
     /** Called from JNI. */
-    Generated(String text, int[] tokens, int reason, int promptTokens, int cachedTokens, double promptMs,
-        double generatedMs) {
+    Generated(Record record, String text, int[] tokens, float[] logProbabilities, int[] most, float[] logs) {
       this.text = text;
       this.tokens = tokens;
-      this.reason = Reason.values()[reason];
-      this.promptTokens = promptTokens;
-      this.cachedTokens = cachedTokens;
-      this.promptMs = promptMs;
-      this.generatedMs = generatedMs;
+      this.logProbabilities = logProbabilities;
+      record.number();
+      reason = Reason.values()[record.count()];
+      promptTokens = record.count();
+      cachedTokens = record.count();
+      draftedTokens = record.count();
+      rightDrafts = record.count();
+      int beside = record.count();
+      promptMs = record.real();
+      generatedMs = record.real();
+      firstTokenMs = record.real();
+      for (int i = 0; i < most.length; i++) {
+        if (i % beside == 0) mostProbable.add(new ArrayList<>());
+        mostProbable.get(i / beside).add(new Probability(most[i], logs[i]));
+      }
     }
   }
 
@@ -87,22 +162,114 @@ public final class Generator implements Closeable {
   /** What the model says after the prompt. A prompt that begins as the one before costs its new part only. */
   @NonNull
   public String generate(@NonNull String prompt, @NonNull Sampling sampling, @Nullable Listener listener) {
-    Callbacks callbacks = Callbacks.of(own.gate, listener);
+    return generate(prompt, sampling, listener, null).text;
+  }
+
+  /** The same, with a listener to tokens, and all that is known of the text. */
+  @NonNull
+  public Generated generate(
+      @NonNull String prompt, @NonNull Sampling sampling, @Nullable Listener listener, @Nullable TokenListener tokens) {
+    Callbacks callbacks = Callbacks.of(own.gate, listener, tokens);
     return own.call(p -> {
-      Jni.generate(p, prompt, sampling, Names.of(sampling.stop), callbacks);
-      return Jni.generated(p).text;
+      Jni.generate(p, prompt, sampling, Lists.of(sampling), callbacks, tokens != null);
+      return Jni.generated(p);
     });
   }
 
   /** The same after a prompt of tokens, as {@link Tokenizer#encode} and {@link Tokenizer#chat} give them. */
   @NonNull
   public Generated generate(@NonNull int[] prompt, @NonNull Sampling sampling, @Nullable Listener listener) {
-    Callbacks callbacks = Callbacks.of(own.gate, listener);
-    int[] tokens = prompt.clone();
+    return generate(prompt, sampling, listener, null);
+  }
+
+  @NonNull
+  public Generated generate(
+      @NonNull int[] prompt, @NonNull Sampling sampling, @Nullable Listener listener, @Nullable TokenListener tokens) {
+    Callbacks callbacks = Callbacks.of(own.gate, listener, tokens);
+    int[] ids = prompt.clone();
     return own.call(p -> {
-      Jni.generateTokens(p, tokens, sampling, Names.of(sampling.stop), callbacks);
+      Jni.generateTokens(p, ids, sampling, Lists.of(sampling), callbacks, tokens != null);
       return Jni.generated(p);
     });
+  }
+
+  /**
+   * Queues what follows the prompt, with a generator that was made for several sequences, and gives the text's name. Listeners
+   * are called by {@link #step} until it is finished. A text waits until a place is free; what prompts begin with in common is
+   * computed once, and each text is what it would be alone.
+   */
+  public long submit(
+      @NonNull String prompt, @NonNull Sampling sampling, @Nullable Listener listener, @Nullable TokenListener tokens) {
+    return queued(listener, tokens,
+        (p, callbacks) -> Jni.submit(p, prompt, sampling, Lists.of(sampling), callbacks, tokens != null));
+  }
+
+  /** The same after a prompt of tokens. */
+  public long submit(
+      @NonNull int[] prompt, @NonNull Sampling sampling, @Nullable Listener listener, @Nullable TokenListener tokens) {
+    int[] ids = prompt.clone();
+    return queued(listener, tokens,
+        (p, callbacks) -> Jni.submitTokens(p, ids, sampling, Lists.of(sampling), callbacks, tokens != null));
+  }
+
+  private interface Queue {
+    long submit(long generator, long callbacks);
+  }
+
+  private long queued(Listener listener, TokenListener tokens, Queue queue) {
+    return own.call(p -> {
+      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, listener, tokens));
+      long id = 0;
+      try {
+        id = queue.submit(p, callbacks);
+      } finally {
+        if (id == 0) Jni.callbacksDestroy(callbacks);
+      }
+      own.keepFor(id, callbacks);
+      return id;
+    });
+  }
+
+  /** One run on the device: some of a prompt, or a token of every text. How many are queued or under way then. */
+  public long step() {
+    return own.call(Jni::generatorStep);
+  }
+
+  /** The next text that is done, each once; null where there is none. */
+  @Nullable
+  public Finished finished() {
+    long[] id = {0};
+    return own.call(p -> {
+      Generated text = null;
+      GraftException failure = null;
+      try {
+        text = Jni.finished(p, id);
+      } catch (GraftException e) {
+        if (id[0] == 0) throw e;
+        failure = e;
+      }
+      if (id[0] == 0) return null;
+      own.done(id[0]);
+      return new Finished(id[0], text, failure);
+    });
+  }
+
+  /** Ends a text that is queued or under way; nothing more is heard of it. */
+  public void drop(long id) {
+    own.run(p -> {
+      Jni.drop(p, id);
+      own.done(id);
+    });
+  }
+
+  /** Gives all device memory back; what a conversation has computed waits in host memory. */
+  public void pause() {
+    own.run(Jni::generatorPause);
+  }
+
+  /** Nothing to do where it is not paused. OutOfMemory where the device has not the memory now: ask again. */
+  public void resume() {
+    own.run(Jni::generatorResume);
   }
 
   /** What the last call gave: its tokens, why it ended, what it cost. */
@@ -119,6 +286,12 @@ public final class Generator implements Closeable {
   /** Swaps the adapters for those of a file; null: writes as without any. */
   public void swapAdapters(@Nullable String path) {
     own.run(p -> Jni.generatorSwapAdapters(p, path));
+  }
+
+  /** The same from memory: the bytes of a direct buffer from position to limit. */
+  public void swapAdaptersFrom(@NonNull ByteBuffer file) {
+    Block block = Block.ofBytes(file);
+    own.run(p -> Jni.generatorSwapSource(p, block));
   }
 
   @Override

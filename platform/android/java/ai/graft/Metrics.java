@@ -13,15 +13,18 @@ public final class Metrics {
   public final double lossScale;
   /** Of the whole run: steps that overflowed and changed nothing but the scale. */
   public final long skippedSteps;
+  /** Of DPO, IPO, ORPO and KTO: by how much the wanted texts are rewarded more; NaN of other losses. */
+  public final double rewardMargin;
 
   /** Called from JNI. */
-  Metrics(long step, double loss, double accuracy, double learningRate, double lossScale, long skippedSteps) {
-    this.step = step;
-    this.loss = loss;
-    this.accuracy = accuracy;
-    this.learningRate = learningRate;
-    this.lossScale = lossScale;
-    this.skippedSteps = skippedSteps;
+  Metrics(Record record) {
+    step = record.number();
+    skippedSteps = record.number();
+    loss = record.real();
+    accuracy = record.real();
+    learningRate = record.real();
+    lossScale = record.real();
+    rewardMargin = record.real();
   }
 
   @Override

@@ -2,6 +2,8 @@ package ai.graft;
 
 import java.lang.ref.PhantomReference;
 import java.lang.ref.ReferenceQueue;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -39,6 +41,8 @@ final class Owner extends PhantomReference<Object> {
   private long pointer;
   private int children;
   private boolean closed;
+  private final Map<Long, Long> named = new HashMap<>();
+  private Object reachable;
   private long callbacks;  // native memory that the object may use as long as it lives; 0: none
 
   /** Takes `pointer` over. With a parent, the caller is inside its gate. */
@@ -60,6 +64,35 @@ final class Owner extends PhantomReference<Object> {
   /** What was made by way of this object, but needs the context alone. */
   Owner sibling(Object over, long made, String name, Destroyer destroyer) {
     return new Owner(over, parent, gate, made, name, destroyer);
+  }
+
+  /** The context's. */
+  Owner root() {
+    Owner o = this;
+    while (o.parent != null) o = o.parent;
+    return o;
+  }
+
+  /** Inside: what a call on `here` may be given of this object. */
+  long given(Owner here) {
+    if (gate != here.gate) throw new GraftException.InvalidArgument("The " + what + " is of another context.");
+    if (closed) throw new IllegalStateException("The " + what + " is closed.");
+    return pointer;
+  }
+
+  /** What the native object reads as long as it lives. */
+  void keepReachable(Object kept) {
+    reachable = kept;
+  }
+
+  /** Native callbacks of one of the things that this object does, until done(name) or its end. 0: none. */
+  void keepFor(long name, long handle) {
+    if (handle != 0) named.put(name, handle);
+  }
+
+  void done(long name) {
+    Long handle = named.remove(name);
+    if (handle != null) Jni.callbacksDestroy(handle);
   }
 
   /** Native callbacks that this object uses from now on: freed after it. Null callbacks are none. */
@@ -139,6 +172,9 @@ final class Owner extends PhantomReference<Object> {
       ALIVE.remove(o);
       if (o.callbacks != 0) Jni.callbacksDestroy(o.callbacks);
       o.callbacks = 0;
+      for (long handle : o.named.values()) Jni.callbacksDestroy(handle);
+      o.named.clear();
+      o.reachable = null;
       if (o.parent != null) o.parent.children--;
     }
   }

@@ -31,6 +31,8 @@ public final class Session implements Closeable {
     public boolean resizable;
     /** One of the model's signatures: its outputs and no others; null: all outputs. */
     @Nullable public String signature;
+    /** Inputs that are given as bytes or halves, by name; there are no gradients with respect to these. */
+    @NonNull public final Map<String, InputFormat> formats = new LinkedHashMap<>();
     /** A call on which the device is lost opens it anew and is done there, to the same bits. */
     public boolean recoverDevice;
 
@@ -67,6 +69,11 @@ public final class Session implements Closeable {
   /** Gives all device memory back; the next call that needs the device builds everything again, to the same bits. */
   public void pause() {
     own.run(Jni::sessionPause);
+  }
+
+  /** Builds everything again after {@link #pause}; OutOfMemory where the device has not the memory now: ask again. */
+  public void resume() {
+    own.run(Jni::sessionResume);
   }
 
   /** Blocks until the outputs are there. */
@@ -109,6 +116,12 @@ public final class Session implements Closeable {
   /** Swaps the adapters of this session for those of a file; null: runs as without any. Nothing is planned anew. */
   public void swapAdapters(@Nullable String path) {
     own.run(p -> Jni.sessionSwapAdapters(p, path));
+  }
+
+  /** The same from memory: the bytes of a direct buffer from position to limit. */
+  public void swapAdaptersFrom(@NonNull ByteBuffer file) {
+    Block block = Block.ofBytes(file);
+    own.run(p -> Jni.sessionSwapSource(p, block));
   }
 
   @Override

@@ -5,8 +5,14 @@ import java.util.Arrays;
 
 /** The name, element type and shape of a tensor; row-major, as the source model has it. */
 public final class TensorInfo {
-  /** In the order of graft_dtype; every element takes four bytes. */
-  public enum Type { F32, I32, BOOL32 }
+  /** In the order of graft_dtype; those behind BOOL32 are of samples that {@link InputFormat} says. */
+  public enum Type {
+    F32, I32, BOOL32, U8, I8, F16, BF16;
+
+    int bytes() {
+      return this == U8 || this == I8 ? 1 : this == F16 || this == BF16 ? 2 : 4;
+    }
+  }
 
   @NonNull public final String name;
   @NonNull public final Type type;
@@ -25,7 +31,7 @@ public final class TensorInfo {
 
   /** Bytes of it where every dimension is bound. */
   long bytes() {
-    long bytes = 4;
+    long bytes = type.bytes();
     for (long dim : shape) bytes *= dim;
     return bytes;
   }

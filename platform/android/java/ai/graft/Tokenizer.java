@@ -19,6 +19,22 @@ public final class Tokenizer implements Closeable {
     }
   }
 
+  /** How a conversation becomes a prompt. */
+  public static final class ChatOptions {
+    /** "alpaca", "chatml", "gemma", "llama2" or "llama3"; null: the model's own. */
+    @Nullable public String format;
+    /** The conversation as it is; else with what makes the assistant speak next. */
+    public boolean complete;
+    /** For the model's own template, as JSON: in place of the list, [{"role": ..., "content": ..., "tool_calls": ...}, ...]. */
+    @Nullable public String messages;
+    /** Functions that the model may call, a list. */
+    @Nullable public String tools;
+    /** What it may refer to, a list. */
+    @Nullable public String documents;
+    /** An object of whatever else the template reads. */
+    @Nullable public String variables;
+  }
+
   private final Owner own;
 
   Tokenizer(Owner model, long pointer) {
@@ -70,13 +86,29 @@ public final class Tokenizer implements Closeable {
    */
   @NonNull
   public int[] chat(@NonNull List<Message> messages, @Nullable String format) {
-    return own.call(p -> Jni.chatEncode(p, roles(messages), texts(messages), format));
+    return chat(messages, options(format));
+  }
+
+  @NonNull
+  public int[] chat(@NonNull List<Message> messages, @NonNull ChatOptions options) {
+    return own.call(p -> Jni.chatEncode(p, roles(messages), texts(messages), options));
   }
 
   /** The same as text, to look at. */
   @NonNull
   public String chatText(@NonNull List<Message> messages, @Nullable String format) {
-    return own.call(p -> Jni.chatRender(p, roles(messages), texts(messages), format));
+    return chatText(messages, options(format));
+  }
+
+  @NonNull
+  public String chatText(@NonNull List<Message> messages, @NonNull ChatOptions options) {
+    return own.call(p -> Jni.chatRender(p, roles(messages), texts(messages), options));
+  }
+
+  private static ChatOptions options(String format) {
+    ChatOptions options = new ChatOptions();
+    options.format = format;
+    return options;
   }
 
   private static String[] roles(List<Message> messages) {

@@ -9,7 +9,7 @@ import java.util.List;
 
 /** Trains a model; one call, one optimizer step. Threads and closing: see {@link Context}. */
 public final class Trainer implements Closeable {
-  private final Owner own;
+  final Owner own;
   private final TensorInfo[] parts;
 
   Trainer(Owner model, long pointer) {
@@ -47,6 +47,33 @@ public final class Trainer implements Closeable {
   public Metrics microStep(@NonNull Batch batch) {
     Block[] blocks = batch.blocks(parts);
     return own.call(p -> Jni.microStep(p, blocks, batch.samples()));
+  }
+
+  /**
+   * One step on the loader's next batch, by a trainer that was made for its set ({@link TrainerOptions#data}); null: the epochs are
+   * over. After an exception, ask again.
+   */
+  @Nullable
+  public Metrics trainNext(@NonNull Loader loader) {
+    return own.call(p -> Jni.trainNext(p, loader.own.given(own)));
+  }
+
+  /** Of the weights as they are now. More than the loss and the accuracy needs {@link TrainerOptions#predictions}. */
+  @NonNull
+  public Evaluation evaluation(@NonNull DataSet data, @NonNull Evaluation.Options options) {
+    return own.call(p -> new Evaluation(own, Jni.evaluateTrainer(p, data.own.given(own), options)));
+  }
+
+  /** Notes an evaluation of the weights as they are now, which becomes part of the run's state. Between two steps. */
+  @NonNull
+  public Evaluation.Verdict observe(@NonNull Evaluation evaluation, @NonNull Evaluation.Watch watch) {
+    return own.call(p -> new Evaluation.Verdict(Jni.observe(p, evaluation.own.given(own), watch)));
+  }
+
+  /** Loss and accuracy on all samples of a set that has no loader. */
+  @NonNull
+  public Metrics evaluate(@NonNull DataSet data) {
+    return own.call(p -> Jni.evaluateData(p, data.own.given(own)));
   }
 
   /** Loss and accuracy without training: dropout off, running statistics used. Any number of samples. */
@@ -100,6 +127,33 @@ public final class Trainer implements Closeable {
     own.run(Jni::pause);
   }
 
+  /** Nothing to do where it is not paused. OutOfMemory where the device has not the memory now: ask again. */
+  public void resume() {
+    own.run(Jni::trainerResume);
+  }
+
+  /** As it is now, before schedule and groups. */
+  public double learningRate() {
+    return own.call(Jni::learningRate);
+  }
+
+  /** From the next step on. Between two steps. */
+  public void setLearningRate(double rate) {
+    own.run(p -> Jni.setLearningRate(p, rate));
+  }
+
+  /** A parameter as training has made it so far, a float[] or an int[], row-major. */
+  @NonNull
+  public Object read(@NonNull String name) {
+    return own.call(p -> Jni.trainerRead(p, name));
+  }
+
+  /** Between two steps: other numbers in its place, as for {@link Batch}. The optimizer's state stays. */
+  public void write(@NonNull String name, @NonNull Object data) {
+    Block block = Block.of(data, name);
+    own.run(p -> Jni.trainerWrite(p, name, block));
+  }
+
   /** How often the device was short of memory and training went on by itself with another plan. */
   public long shortages() {
     return own.call(Jni::shortages);
@@ -113,7 +167,8 @@ public final class Trainer implements Closeable {
       Checkpoint opened = null;
       try {
         opened = Jni.openCheckpoint(p, options, Names.of(options.metadata),
-            options.metadata.values().toArray(new String[0]), callbacks);
+            options.metadata.values().toArray(new String[0]), callbacks,
+            options.loader == null ? 0 : options.loader.own.given(own));
       } finally {
         if (opened == null) Jni.callbacksDestroy(callbacks);
       }
@@ -139,16 +194,26 @@ public final class Trainer implements Closeable {
 
   /** Bytes of the app's own in each further snapshot (its place in the data, say). */
   public void setCheckpointData(@NonNull byte[] data) {
+    setCheckpointData(0, data);
+  }
+
+  /** The same of one worker; 0: what all share. */
+  public void setCheckpointData(int worker, @NonNull byte[] data) {
     byte[] copy = data.clone();
-    own.run(p -> Jni.setCheckpointData(p, 0, copy));
+    own.run(p -> Jni.setCheckpointData(p, worker, copy));
   }
 
   /** What was set, or saved with the snapshot that was resumed; null where nothing was. */
   @Nullable
   public byte[] checkpointData() {
+    return checkpointData(0);
+  }
+
+  @Nullable
+  public byte[] checkpointData(int worker) {
     return own.call(p -> {
       try {
-        return Jni.checkpointData(p, 0);
+        return Jni.checkpointData(p, worker);
       } catch (GraftException.NotFound e) {
         return null;
       }

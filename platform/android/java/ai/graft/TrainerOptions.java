@@ -9,9 +9,12 @@ import java.util.Map;
 
 /** How a model is trained. In Kotlin: TrainerOptions().apply { batch = 64; checkpoints = true }. */
 public final class TrainerOptions {
-  /** In the order of graft_loss; BCE, FOCAL, KL and CTC are of logits; TRIPLET, INFO_NCE and OUTPUT have no target. */
+  /**
+   * In the order of graft_loss; BCE, FOCAL, KL and CTC are of logits; TRIPLET, INFO_NCE and OUTPUT have no target. DPO to KTO
+   * are of language models, from preferences: {@link DataSet.Options#preference}.
+   */
   public enum Loss {
-    CROSS_ENTROPY, MSE, L1, BCE, FOCAL, DICE, HUBER, SMOOTH_L1, KL, COSINE, TRIPLET, INFO_NCE, CTC, OUTPUT
+    CROSS_ENTROPY, MSE, L1, BCE, FOCAL, DICE, HUBER, SMOOTH_L1, KL, COSINE, TRIPLET, INFO_NCE, CTC, OUTPUT, DPO, IPO, ORPO, KTO
   }
 
   /** In the order of graft_optimizer. */
@@ -19,9 +22,9 @@ public final class TrainerOptions {
 
   /**
    * In the order of graft_schedule; LINEAR, COSINE and POLYNOMIAL end at finalLrFactor after totalSteps, ONE_CYCLE rises and
-   * falls over them, STEP is times gamma after each stepSize.
+   * falls over them, STEP is times gamma after each stepSize, PLATEAU as {@link Trainer#observe} lets it fall.
    */
-  public enum Schedule { CONSTANT, LINEAR, COSINE, STEP, ONE_CYCLE, POLYNOMIAL }
+  public enum Schedule { CONSTANT, LINEAR, COSINE, STEP, ONE_CYCLE, POLYNOMIAL, PLATEAU }
 
   /** Of classAxis: the axis that the labels' shape lacks, else 1. */
   public static final int AXIS_OF_LABELS = Integer.MIN_VALUE;
@@ -69,8 +72,32 @@ public final class TrainerOptions {
   public double smoothL1Beta = 1;
   /** NaN: 0 of COSINE, 1 of TRIPLET. */
   public double margin = Double.NaN;
-  /** INFO_NCE. */
-  public double temperature = 0.07;
+  /** INFO_NCE, 0: 0.07; distillation, 0: 2. */
+  public double temperature;
+  /**
+   * Another language model of the same vocabulary and context, from whose logits the model learns beside the labels, with
+   * CROSS_ENTROPY; it may be closed once the trainer is there. Null: none.
+   */
+  @Nullable public Model teacher;
+  /** How much the teacher counts beside the labels, 0 to 1. */
+  public double distillWeight = 0.5;
+  /** DPO, IPO, ORPO and KTO. */
+  public double preferenceBeta = 0.1;
+  /** KTO: of texts that are wanted, and of the others. */
+  public double desirableWeight = 1;
+  public double undesirableWeight = 1;
+  /** mu of a term mu/2 |w - w0|^2 that pulls to the weights that the run began with (FedProx); 0: none. */
+  public double proximal;
+  /** Whose samples {@link Trainer#trainNext} takes; null: the model's own. */
+  @Nullable public DataSet data;
+  /** Of parameters by their names. */
+  @NonNull public final List<ParameterGroup> groups = new ArrayList<>();
+  /** Inputs of samples that are given as bytes or halves, by name. */
+  @NonNull public final Map<String, InputFormat> formats = new LinkedHashMap<>();
+  /** {@link Trainer#evaluation} gives metrics of predictions, too. */
+  public boolean predictions;
+  /** Every op and every tensor has dispatches of its own: the same bits, slower. */
+  public boolean noFusion;
   /** CTC: the class of the blank. */
   public int blank;
   /** CTC: 0 where labels do not fit the time. */
@@ -118,8 +145,9 @@ public final class TrainerOptions {
   public double lossScale;
   /** Of the Adams, LION and LAMB, as epsilon. */
   public double beta1 = 0.9;
-  public double beta2 = 0.999;
-  public double epsilon = 1e-8;
+  /** 0, of either: the optimizer's own. */
+  public double beta2;
+  public double epsilon;
   /** Largest absolute value of an element of a gradient, before clipNorm; 0: none. */
   public double clipValue;
   /** Cross entropy: rows with this label count for nothing. */
@@ -142,9 +170,4 @@ public final class TrainerOptions {
    * copied to host memory after each step.
    */
   public boolean recoverDevice;
-
-  /** As graft takes them; null where there are none. */
-  String fetched() {
-    return fetch.isEmpty() ? null : String.join(",", fetch);
-  }
 }

@@ -23,5 +23,12 @@ final class View {
     return out;
   }
 
+  /** A copy of the same in memory of its own. */
+  static ByteBuffer copy(ByteBuffer memory) {
+    ByteBuffer out = ByteBuffer.allocateDirect(memory.remaining()).order(ByteOrder.nativeOrder());
+    out.put(memory).flip();
+    return out;
+  }
+
   private View() {}
 }
