@@ -16,6 +16,13 @@ let tests: [(String, () async throws -> Void)] = [
   ("generate: the text of the C++ API", generatesTheTextOfTheCppApi),
   ("generate: adapters", takesAdapters),
   ("generate: pieces, and loops that are left", givesPieces),
+  ("more: several texts at once", writesSeveralTexts),
+  ("more: a teacher", learnsFromATeacher),
+  ("more: vectors and importance", embedsTexts),
+  ("more: bytes, batches, options", takesBytesAndGivesBatches),
+  ("more: evaluations and gates", evaluates),
+  ("more: deltas", sendsDeltas),
+  ("more: plans and devices", plans),
   ("lifetime: any order, no growth", dropsInAnyOrder),
 ]
 for (name, test) in tests {

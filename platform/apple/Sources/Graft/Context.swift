@@ -37,6 +37,8 @@ public final class Context: @unchecked Sendable {
     public var pipelineCache: String?
     /// A folder where graft remembers compiled pipelines and which kernels gave right answers on this device.
     public var cache: URL?
+    /// With `cache`: kernels are used without a test; what is remembered of them still counts.
+    public var skipsSelfTest = false
     /// May be called from graft's own threads; must not call graft.
     public var log: (@Sendable (LogLevel, String) -> Void)?
     public var logLevel = LogLevel.info
@@ -91,7 +93,7 @@ public final class Context: @unchecked Sendable {
       throw GraftError(status, String(cString: graft_message(created)))
     }
     pointer = created
-    if let cache = options.cache { try openCache(cache) }
+    if let cache = options.cache { try openCache(cache, options.skipsSelfTest) }
   }
 
   /// "0.1.0", of the library that is linked.
@@ -100,12 +102,13 @@ public final class Context: @unchecked Sendable {
   /// The device's name, as its driver gives it.
   public var deviceName: String { String(cString: graft_device_name(pointer)) }
 
-  private func openCache(_ folder: URL) throws {
+  private func openCache(_ folder: URL, _ skipsSelfTest: Bool) throws {
     try call {
       folder.withUnsafeFileSystemRepresentation { path in
         var o = graft_cache_options()
         o.struct_size = MemoryLayout<graft_cache_options>.stride
         o.folder = path
+        o.skip_self_test = skipsSelfTest ? 1 : 0
         return graft_context_open_cache(pointer, &o)
       }
     }

@@ -10,6 +10,10 @@ public struct Field: Sendable {
   public var shape: [Int]
   /// What the loss compares with; labels stand behind the others.
   public var isLabel: Bool
+  /// How much a sample counts for, one float32 of 0 or more; it stands last.
+  public var isWeight = false
+  /// What the numbers of a label stand for; empty where nobody says.
+  public var classes: [String] = []
 
   public init(_ name: String, _ elementType: ElementType, _ shape: [Int], isLabel: Bool = false) {
     self.name = name
@@ -18,7 +22,15 @@ public struct Field: Sendable {
     self.isLabel = isLabel
   }
 
-  var bytes: Int { shape.reduce(4, *) }
+  var bytes: Int { shape.reduce(elementType.bytes, *) }
+
+  init(_ field: graft_field) {
+    self.init(
+      String(cString: field.name), ElementType(rawValue: UInt32(field.dtype.rawValue)) ?? .float32,
+      withUnsafeBytes(of: field.dims) { dims in dims.bindMemory(to: Int64.self).prefix(Int(field.rank)).map { Int($0) } },
+      isLabel: field.is_label == 1)
+    isWeight = field.is_label == 2
+  }
 
   func c(_ arena: Arena) throws -> graft_field {
     if shape.count > Int(GRAFT_MAX_RANK) {
@@ -31,7 +43,7 @@ public struct Field: Sendable {
     withUnsafeMutableBytes(of: &field.dims) { dims in
       for (axis, size) in shape.enumerated() { dims.storeBytes(of: Int64(size), toByteOffset: axis * 8, as: Int64.self) }
     }
-    field.is_label = isLabel ? 1 : 0
+    field.is_label = isWeight ? 2 : isLabel ? 1 : 0
     return field
   }
 }
@@ -41,6 +53,28 @@ public final class DataSet: @unchecked Sendable {
   /// Fills a place for each field with sample `index`, on graft's reading thread; false: there is none, for the data
   /// ends before. The same index gives the same sample, in whatever order they are asked for. It must not call graft.
   public typealias Read = @Sendable (UInt64, [UnsafeMutableRawBufferPointer]) throws -> Bool
+
+  /// What records of "jsonl:FILE" are: see docs/data.md.
+  public enum Preference: UInt32, Sendable { case none, pairs, labelled, groups }
+
+  public struct Options: Sendable {
+    /// That the data is for: text becomes its tokens, labels its classes; nil: nothing is known.
+    public var model: Model?
+    /// Samples as they are, without augmentation, and labels of the model's classes alone.
+    public var evaluation = false
+    /// Of samples of text, in tokens.
+    public var length = 128
+    /// All samples of text say where their texts begin: `Trainer.Options.packedSequences`.
+    public var sequenceStarts = false
+    /// Samples from `first` on alone, `count` of them; 0: to the end.
+    public var first: UInt64 = 0
+    public var count: UInt64 = 0
+    /// Samples hold several texts of `length` tokens each.
+    public var preference = Preference.none
+    /// Of groups.
+    public var pooling = Pooling.default
+    public init(for model: Model? = nil) { self.model = model }
+  }
 
   private final class Reader: Sendable {
     let sizes: [Int]
@@ -60,6 +94,25 @@ public final class DataSet: @unchecked Sendable {
     self.context = context
     keeps = []
     pointer = try DataSet.make(context) { made, arena in graft_data_open(context.pointer, arena.string(spec), &made) }
+  }
+
+  /// The same for a model, also "text:FILE", "jsonl:FILE" and "folder:DIR".
+  public init(_ context: Context, spec: String, _ options: Options) throws {
+    self.context = context
+    keeps = []
+    pointer = try DataSet.make(context) { made, arena in
+      var o = graft_data_options()
+      o.struct_size = MemoryLayout<graft_data_options>.stride
+      o.model = options.model?.pointer
+      o.evaluation = options.evaluation ? 1 : 0
+      o.length = Int64(options.length)
+      o.sequence_starts = options.sequenceStarts ? 1 : 0
+      o.first = options.first
+      o.count = options.count
+      o.preference = graft_preference(rawValue: .init(options.preference.rawValue))
+      o.pooling = graft_pooling(rawValue: .init(options.pooling.rawValue))
+      return withExtendedLifetime(options.model) { graft_data_open_with(context.pointer, arena.string(spec), &o, &made) }
+    }
   }
 
   /// Samples in memory: the contents of each field, one sample after another.
@@ -120,6 +173,26 @@ public final class DataSet: @unchecked Sendable {
     return count == 0 ? nil : count
   }
 
+  /// What one sample consists of, in order.
+  public var fields: [Field] {
+    context.whole {
+      (0..<graft_data_field_count(pointer)).compactMap { index in
+        var raw = graft_field()
+        guard graft_data_field(pointer, index, &raw) == GRAFT_OK else { return nil }
+        var field = Field(raw)
+        field.classes = texts { graft_data_class(pointer, index, $0) }
+        return field
+      }
+    }
+  }
+
+  /// What `model`, without adapters, makes of the texts of preferences becomes part of the samples: DPO, IPO and KTO learn
+  /// by the difference to it. Computed once, `batch` samples at a time; before the set has a loader.
+  public func addReference(_ model: Model, batch: Int = 8) throws {
+    let count: UInt32 = try unsigned(batch, "The batch")
+    try context.call { graft_data_add_reference(pointer, model.pointer, count) }
+  }
+
   deinit { context.whole { graft_data_destroy(pointer) } }
 }
 
@@ -150,7 +223,20 @@ public final class Loader: @unchecked Sendable {
     public var shuffleBuffer: UInt64 = 1024
     /// Bytes for batches and buffers; 0: no limit.
     public var memoryLimit: UInt64 = 0
+    /// That read samples where each is a file; 0: as many as cores, 8 at most.
+    public var readThreads = 0
     public init() {}
+  }
+
+  /// One batch.
+  public struct Batch: Sendable {
+    public let samples: Int
+    /// From 0.
+    public let epoch: UInt64
+    /// The next batch is of another epoch.
+    public let isLastOfEpoch: Bool
+    /// Copies of the contents of each field, one sample after another.
+    public let fields: [Data]
   }
 
   private let set: DataSet
@@ -169,9 +255,24 @@ public final class Loader: @unchecked Sendable {
       o.epochs = options.epochs
       o.shuffle_buffer = options.shuffleBuffer
       o.memory_limit = options.memoryLimit
+      o.read_threads = try unsigned(options.readThreads, "The number of threads")
       return graft_loader_create(set.pointer, &o, &made)
     }
     pointer = made!
+  }
+
+  /// The next batch, to look at; nil: the epochs are over.
+  public func next() throws -> Batch? {
+    try set.context.whole {
+      var b = graft_batch()
+      b.struct_size = MemoryLayout<graft_batch>.stride
+      try set.context.call { graft_loader_next(pointer, &b) }
+      if b.samples == 0 { return nil }
+      let contents = set.fields.enumerated().map { index, field in
+        Data(bytes: b.fields[index]!, count: field.bytes * Int(b.samples))
+      }
+      return Batch(samples: Int(b.samples), epoch: b.epoch, isLastOfEpoch: b.last_of_epoch != 0, fields: contents)
+    }
   }
 
   deinit { set.context.whole { graft_loader_destroy(pointer) } }

@@ -12,8 +12,19 @@ public final class Generator: @unchecked Sendable {
     /// Bytes of device memory; 0: no limit.
     public var budget: UInt64 = 0
     public var precision = Precision.float32
+    /// Where the device is lost it is opened anew, and a text goes on to the same bits.
+    public var recoverDevice = false
+    /// Tokens that are guessed from what the text says before, and verified in one run: the same text; 0: none.
+    public var promptLookup = 0
+    /// How keys and values of earlier tokens are kept.
+    public var cache = CacheFormat.float32
+    /// Texts that are written at once, as `submit` takes them; 0: one after the other.
+    public var sequences = 0
     public init() {}
   }
+
+  /// Halves take half of the memory, blocks about a quarter.
+  public enum CacheFormat: UInt32, Sendable { case float32, float16, bfloat16, q8_0 }
 
   /// How one text is drawn.
   public struct Sampling: Sendable {
@@ -30,7 +41,43 @@ public final class Generator: @unchecked Sendable {
     public var seed: UInt64 = 0
     /// The text ends before any of these.
     public var stop: [String] = []
+    /// What is added to tokens' scores before one is chosen; -infinity: never this token.
+    public var logitBias: [Int32: Float] = [:]
+    /// `Generated.logProbabilities` are told, and with `mostProbable` those of so many tokens beside each.
+    public var logProbabilities = false
+    public var mostProbable = 0
+    /// What the text has to follow, one of the two at most: rules as llama.cpp has them (GBNF), or a JSON schema.
+    public var grammar: String?
+    public var jsonSchema: String?
     public init() {}
+
+    func fill(_ arena: Arena) throws -> graft_generate_options {
+      var o = graft_generate_options()
+      o.struct_size = MemoryLayout<graft_generate_options>.stride
+      o.max_tokens = try unsigned(maxTokens, "maxTokens")
+      o.top_k = try unsigned(topK, "topK")
+      o.temperature = temperature
+      o.top_p = topP
+      o.min_p = minP
+      o.repetition_penalty = repetitionPenalty
+      o.seed = seed
+      o.stop = arena.strings(stop)
+      o.stop_count = stop.count
+      let bias = logitBias.sorted { $0.key < $1.key }.map { graft_logit_bias(token: $0.key, bias: $0.value) }
+      o.bias = arena.array(bias)
+      o.bias_count = bias.count
+      o.log_probabilities = logProbabilities ? 1 : 0
+      o.most_probable = try unsigned(mostProbable, "mostProbable")
+      o.grammar = arena.string(grammar)
+      o.json_schema = arena.string(jsonSchema)
+      return o
+    }
+  }
+
+  /// How probable a model finds a token: the natural logarithm, before any bias, penalty and temperature.
+  public struct TokenProbability: Sendable, Equatable {
+    public let token: Int32
+    public let logProbability: Float
   }
 
   public enum StopReason: UInt32, Sendable { case endOfText, maxTokens, stopString, contextFull, callback }
@@ -47,6 +94,42 @@ public final class Generator: @unchecked Sendable {
     public let cachedTokens: Int
     /// For the other tokens of the prompt, and for what was generated.
     public let promptMilliseconds, generatedMilliseconds: Double
+    /// From the call to its first token.
+    public let firstTokenMilliseconds: Double
+    /// Guessed by prompt lookup, and of these what the model said as well.
+    public let draftedTokens, rightDrafts: Int
+    /// One for each token; empty unless asked for.
+    public let logProbabilities: [Float]
+    /// For each token the most probable ones in its place, the most probable first; as many as were asked for.
+    public let mostProbable: [[TokenProbability]]
+
+    init(_ g: graft_generated) {
+      text = utf8(g.text, g.bytes)
+      tokens = Array(UnsafeBufferPointer(start: g.tokens, count: g.token_count))
+      reason = StopReason(rawValue: UInt32(g.reason.rawValue)) ?? .callback
+      promptTokens = Int(g.prompt_tokens)
+      cachedTokens = Int(g.cached_tokens)
+      promptMilliseconds = g.prompt_ms
+      generatedMilliseconds = g.generated_ms
+      firstTokenMilliseconds = g.first_token_ms
+      draftedTokens = Int(g.drafted_tokens)
+      rightDrafts = Int(g.right_drafts)
+      logProbabilities =
+        g.log_probabilities == nil ? [] : Array(UnsafeBufferPointer(start: g.log_probabilities, count: g.token_count))
+      let beside = Int(g.most_probable_count)
+      let all = UnsafeBufferPointer(start: g.most_probable, count: g.most_probable == nil ? 0 : beside * g.token_count)
+      mostProbable = stride(from: 0, to: all.count, by: max(beside, 1)).map { first in
+        all[first..<first + beside].map { (p: graft_token_probability) in
+          TokenProbability(token: p.token, logProbability: p.log_probability)
+        }
+      }
+    }
+  }
+
+  /// One of several texts that is done: what it was, or the error of its own (of its grammar, or of its scores).
+  public struct Finished: Sendable {
+    public let id: UInt64
+    public let result: Result<Generated, GraftError>
   }
 
   /// Gets a token as it is chosen, with the scores that the model gave, before temperature and penalties; false makes
@@ -62,10 +145,27 @@ public final class Generator: @unchecked Sendable {
       self.onText = onText
       self.onToken = onToken
     }
+
+    /// For as long as this object is there.
+    func listen(_ o: inout graft_generate_options) {
+      o.user = Unmanaged.passUnretained(self).toOpaque()
+      if onText != nil {
+        o.on_text = { user, text, bytes in
+          Unmanaged<Listener>.fromOpaque(user!).takeUnretainedValue().onText!(utf8(text, bytes)) ? 1 : 0
+        }
+      }
+      if onToken != nil {
+        o.on_token = { user, token, logits, count in
+          let listener = Unmanaged<Listener>.fromOpaque(user!).takeUnretainedValue()
+          return listener.onToken!(token, UnsafeBufferPointer(start: logits, count: count)) ? 1 : 0
+        }
+      }
+    }
   }
 
   public let model: Model
   private let pointer: OpaquePointer
+  private var listeners: [UInt64: Listener] = [:]  // of texts that are queued or under way
   private var context: Context { model.context }
 
   init(_ model: Model, _ options: Options) throws {
@@ -78,6 +178,10 @@ public final class Generator: @unchecked Sendable {
       o.prefill = try unsigned(options.prefill, "prefill")
       o.budget = options.budget
       o.precision = graft_precision(rawValue: .init(options.precision.rawValue))
+      o.recover_device = options.recoverDevice ? 1 : 0
+      o.prompt_lookup = try unsigned(options.promptLookup, "promptLookup")
+      o.cache = graft_cache_format(rawValue: .init(options.cache.rawValue))
+      o.sequences = try unsigned(options.sequences, "sequences")
       return graft_generator_create(model.pointer, &o, &made)
     }
     pointer = made!
@@ -111,29 +215,8 @@ public final class Generator: @unchecked Sendable {
       let listener = Listener(onText, onToken)
       try context.call {
         try Arena.use { arena in
-          var o = graft_generate_options()
-          o.struct_size = MemoryLayout<graft_generate_options>.stride
-          o.max_tokens = try unsigned(sampling.maxTokens, "maxTokens")
-          o.top_k = try unsigned(sampling.topK, "topK")
-          o.temperature = sampling.temperature
-          o.top_p = sampling.topP
-          o.min_p = sampling.minP
-          o.repetition_penalty = sampling.repetitionPenalty
-          o.seed = sampling.seed
-          o.stop = arena.strings(sampling.stop)
-          o.stop_count = sampling.stop.count
-          o.user = Unmanaged.passUnretained(listener).toOpaque()
-          if onText != nil {
-            o.on_text = { user, text, bytes in
-              Unmanaged<Listener>.fromOpaque(user!).takeUnretainedValue().onText!(utf8(text, bytes)) ? 1 : 0
-            }
-          }
-          if onToken != nil {
-            o.on_token = { user, token, logits, count in
-              let listener = Unmanaged<Listener>.fromOpaque(user!).takeUnretainedValue()
-              return listener.onToken!(token, UnsafeBufferPointer(start: logits, count: count)) ? 1 : 0
-            }
-          }
+          var o = try sampling.fill(arena)
+          listener.listen(&o)
           return withExtendedLifetime(listener) { body(arena, &o) }
         }
       }
@@ -180,10 +263,78 @@ public final class Generator: @unchecked Sendable {
       var g = graft_generated()
       g.struct_size = MemoryLayout<graft_generated>.stride
       try context.call { graft_generator_last(pointer, &g) }
-      return Generated(
-        text: utf8(g.text, g.bytes), tokens: Array(UnsafeBufferPointer(start: g.tokens, count: g.token_count)),
-        reason: StopReason(rawValue: UInt32(g.reason.rawValue)) ?? .callback, promptTokens: Int(g.prompt_tokens),
-        cachedTokens: Int(g.cached_tokens), promptMilliseconds: g.prompt_ms, generatedMilliseconds: g.generated_ms)
+      return Generated(g)
+    }
+  }
+
+  /// Queues what follows the prompt, with a generator that was made for several `sequences`, and gives the text's name.
+  /// Callbacks are called by `step` until it is finished. A text waits until a place is free; what prompts begin with in
+  /// common is computed once, and each text is what it would be alone.
+  public func submit(
+    _ prompt: String, _ sampling: Sampling = .init(), onText: OnText? = nil, onToken: OnToken? = nil
+  ) throws -> UInt64 {
+    try submit(sampling, Listener(onText, onToken)) { arena, o, id in
+      graft_generator_submit(pointer, arena.string(prompt), &o, &id)
+    }
+  }
+
+  /// The same after a prompt of tokens.
+  public func submit(
+    _ prompt: [Int32], _ sampling: Sampling = .init(), onText: OnText? = nil, onToken: OnToken? = nil
+  ) throws -> UInt64 {
+    try submit(sampling, Listener(onText, onToken)) { _, o, id in
+      graft_generator_submit_tokens(pointer, prompt, prompt.count, &o, &id)
+    }
+  }
+
+  private func submit(
+    _ sampling: Sampling, _ listener: Listener,
+    _ body: (Arena, inout graft_generate_options, inout UInt64) -> graft_status
+  ) throws -> UInt64 {
+    try context.whole {
+      var id: UInt64 = 0
+      try context.call {
+        try Arena.use { arena in
+          var o = try sampling.fill(arena)
+          listener.listen(&o)
+          return body(arena, &o, &id)
+        }
+      }
+      listeners[id] = listener
+      return id
+    }
+  }
+
+  /// One run on the device: some of a prompt, or a token of every text. How many are queued or under way then.
+  public func step() throws -> Int {
+    var unfinished = 0
+    try context.call { graft_generator_step(pointer, &unfinished) }
+    return unfinished
+  }
+
+  /// The next text that is done, each once; nil where there is none.
+  public func finished() throws -> Finished? {
+    try context.whole {
+      var g = graft_generated()
+      g.struct_size = MemoryLayout<graft_generated>.stride
+      var id: UInt64 = 0
+      do {
+        try context.call { graft_generator_finished(pointer, &id, &g) }
+      } catch let error as GraftError where id != 0 {
+        listeners[id] = nil
+        return Finished(id: id, result: .failure(error))
+      }
+      if id == 0 { return nil }
+      listeners[id] = nil
+      return Finished(id: id, result: .success(Generated(g)))
+    }
+  }
+
+  /// Ends a text that is queued or under way; nothing more is heard of it.
+  public func drop(_ id: UInt64) throws {
+    try context.whole {
+      try context.call { graft_generator_drop(pointer, id) }
+      listeners[id] = nil
     }
   }
 
@@ -196,6 +347,11 @@ public final class Generator: @unchecked Sendable {
   /// Swaps the adapters for those of a file; nil: writes as without any.
   public func swapAdapters(_ file: URL?) throws {
     try context.call { Arena.use { graft_generator_swap_adapters(pointer, $0.string(file?.path)) } }
+  }
+
+  /// The same from memory.
+  public func swapAdapters(_ file: Data) throws {
+    try context.call { withMemory(file) { graft_generator_swap_adapters_source(pointer, $0) } }
   }
 
   deinit { context.whole { graft_generator_destroy(pointer) } }

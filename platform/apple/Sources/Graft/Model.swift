@@ -71,6 +71,47 @@ public final class Model: @unchecked Sendable {
   /// Running statistics: training moves them.
   public var buffers: [TensorInfo] { tensors(GRAFT_BUFFERS) }
 
+  /// Weights that are not trained.
+  public var constants: [TensorInfo] { tensors(GRAFT_CONSTANTS) }
+
+  /// The name of a dimension that is -1 in `inputs` or `outputs`, as in "batch"; "" for one that is a number.
+  public func dimension(of tensor: String, axis: Int) throws -> String {
+    try context.whole {
+      for kind in [GRAFT_INPUTS, GRAFT_OUTPUTS] {
+        guard let index = tensors(kind).firstIndex(where: { $0.name == tensor }) else { continue }
+        var name: UnsafePointer<CChar>?
+        let number: UInt32 = try unsigned(axis, "The axis")
+        try context.call { graft_model_dimension(pointer, kind, index, number, &name) }
+        return name.map { String(cString: $0) } ?? ""
+      }
+      throw GraftError(.notFound, "The model has no input or output \"\(tensor)\".")
+    }
+  }
+
+  /// Entry points beside all inputs and outputs together: what each needs and what it gives.
+  public var signatures: [(name: String, inputs: [TensorInfo], outputs: [TensorInfo])] {
+    context.whole {
+      (0..<graft_model_signature_count(pointer)).compactMap { index in
+        var s = graft_signature()
+        s.struct_size = MemoryLayout<graft_signature>.stride
+        guard graft_model_signature(pointer, index, &s) == GRAFT_OK else { return nil }
+        func parts(_ kind: graft_tensor_kind, _ count: Int) -> [TensorInfo] {
+          (0..<count).compactMap { tensor in
+            var info = graft_tensor_info()
+            return graft_model_signature_tensor(pointer, index, kind, tensor, &info) == GRAFT_OK ? TensorInfo(info) : nil
+          }
+        }
+        return (String(cString: s.name), parts(GRAFT_INPUTS, s.input_count), parts(GRAFT_OUTPUTS, s.output_count))
+      }
+    }
+  }
+
+  /// Keeps the names of the set's classes in the model, whose outputs stand for them from now on.
+  public func keepClasses(of set: DataSet) throws { try context.call { graft_model_keep_classes(pointer, set.pointer) } }
+
+  /// What the outputs stand for; empty where the model does not say.
+  public var classes: [String] { context.whole { texts { graft_model_class(pointer, $0) } } }
+
   private func tensors(_ kind: graft_tensor_kind) -> [TensorInfo] {
     context.whole {
       (0..<graft_model_count(pointer, kind)).compactMap { index in
@@ -122,6 +163,12 @@ public final class Model: @unchecked Sendable {
   /// Throws `.unsupported` where the model is no language model that can go on token by token.
   public func generator(_ options: Generator.Options = .init()) throws -> Generator { try Generator(self, options) }
 
+  /// For language models and encoders of texts.
+  public func embedder(_ options: Embedder.Options = .init()) throws -> Embedder { try Embedder(self, options) }
+
+  /// For causal language models: plans one chunk of texts.
+  public func importance(_ options: Importance.Options = .init()) throws -> Importance { try Importance(self, options) }
+
   /// How the model's text becomes tokens; `.notFound` where it carries no tokenizer.
   public func tokenizer() throws -> Tokenizer { try Tokenizer(self) }
 
@@ -154,6 +201,21 @@ public final class Model: @unchecked Sendable {
   /// The adapters of a file in place of any; nil: none.
   public func loadAdapters(_ file: URL?) throws {
     try context.call { Arena.use { graft_model_load_adapters(pointer, $0.string(file?.path)) } }
+  }
+
+  /// The same from memory.
+  public func loadAdapters(_ file: Data) throws {
+    try context.call { withMemory(file) { graft_model_load_adapters_source(pointer, $0) } }
+  }
+
+  /// Several files' adapters at once, each with the weight that its product is multiplied by.
+  public func loadAdapters(_ files: [(file: URL, weight: Double)]) throws {
+    try context.call {
+      Arena.use { arena in
+        graft_model_load_adapters_together(
+          pointer, arena.strings(files.map(\.file.path)), arena.array(files.map(\.weight)), files.count)
+      }
+    }
   }
 
   /// Writes the adapters alone, atomically.
@@ -194,6 +256,26 @@ func writeTensor<T: Scalar>(
   try context.call {
     Arena.use { arena in values.withUnsafeBytes { write(arena.string(name), $0.baseAddress, $0.count) } }
   }
+}
+
+/// A file's bytes as C takes them, which are copied.
+func withMemory<R>(_ file: Data, _ body: (UnsafePointer<graft_source>) -> R) -> R {
+  file.withUnsafeBytes { bytes in
+    var source = graft_source()
+    source.struct_size = MemoryLayout<graft_source>.stride
+    source.kind = GRAFT_SOURCE_MEMORY
+    source.data = bytes.baseAddress
+    source.bytes = UInt64(bytes.count)
+    source.copy = 1
+    return body(&source)
+  }
+}
+
+/// The texts that `ask` gives for 0, 1, ... until it gives none.
+func texts(_ ask: (Int) -> UnsafePointer<CChar>?) -> [String] {
+  var all: [String] = []
+  while let text = ask(all.count) { all.append(String(cString: text)) }
+  return all
 }
 
 /// The same as C takes it.

@@ -20,6 +20,17 @@ public struct InputFormat: Sendable {
   }
 }
 
+/// The same as C takes it.
+func inputFormats(_ formats: [String: InputFormat], _ arena: Arena) -> (UnsafePointer<graft_input_format>?, Int) {
+  let all = formats.sorted { $0.key < $1.key }.map { name, format in
+    graft_input_format(
+      name: arena.string(name), element: graft_element(rawValue: .init(format.element.rawValue)),
+      channels_last: format.channelsLast ? 1 : 0, scale: arena.array(format.scale),
+      scale_count: format.scale.count, offset: arena.array(format.offset), offset_count: format.offset.count)
+  }
+  return (arena.array(all), all.count)
+}
+
 /// A model planned and recorded for one set of sizes. Tasks and threads: see `Context`.
 public final class Session: @unchecked Sendable {
   public struct Options: Sendable {
@@ -43,7 +54,32 @@ public final class Session: @unchecked Sendable {
     /// Inputs that are given in fewer than 32 bits.
     public var formats: [String: InputFormat] = [:]
 
+    /// One of the model's signatures: its outputs and no others; nil: all outputs.
+    public var signature: String?
+    /// A call on which the device is lost opens it anew and is done there, to the same bits.
+    public var recoverDevice = false
+
     public init(sizes: [String: Int] = [:]) { self.sizes = sizes }
+
+    func filled(_ arena: Arena) -> graft_session_options {
+      var o = graft_session_options()
+      o.struct_size = MemoryLayout<graft_session_options>.stride
+      (o.bindings, o.binding_count) = bindings(sizes, arena)
+      o.budget = budget
+      o.of = arena.string(of)
+      o.wrt = arena.strings(wrt)
+      o.wrt_count = wrt.count
+      o.precision = graft_precision(rawValue: .init(precision.rawValue))
+      o.allow_non_finite = allowNonFinite ? 1 : 0
+      o.fetch = arena.strings(fetch)
+      o.fetch_count = fetch.count
+      o.train_mode = trainMode ? 1 : 0
+      o.resizable = resizable ? 1 : 0
+      o.signature = arena.string(signature)
+      o.recover_device = recoverDevice ? 1 : 0
+      (o.inputs, o.input_count) = inputFormats(formats, arena)
+      return o
+    }
   }
 
   public let model: Model
@@ -55,27 +91,7 @@ public final class Session: @unchecked Sendable {
     var made: OpaquePointer?
     try model.context.call {
       Arena.use { arena in
-        var o = graft_session_options()
-        o.struct_size = MemoryLayout<graft_session_options>.stride
-        (o.bindings, o.binding_count) = bindings(options.sizes, arena)
-        o.budget = options.budget
-        o.of = arena.string(options.of)
-        o.wrt = arena.strings(options.wrt)
-        o.wrt_count = options.wrt.count
-        o.precision = graft_precision(rawValue: .init(options.precision.rawValue))
-        o.allow_non_finite = options.allowNonFinite ? 1 : 0
-        o.fetch = arena.strings(options.fetch)
-        o.fetch_count = options.fetch.count
-        o.train_mode = options.trainMode ? 1 : 0
-        o.resizable = options.resizable ? 1 : 0
-        let formats = options.formats.sorted { $0.key < $1.key }.map { name, format in
-          graft_input_format(
-            name: arena.string(name), element: graft_element(rawValue: .init(format.element.rawValue)),
-            channels_last: format.channelsLast ? 1 : 0, scale: arena.array(format.scale),
-            scale_count: format.scale.count, offset: arena.array(format.offset), offset_count: format.offset.count)
-        }
-        o.inputs = arena.array(formats)
-        o.input_count = formats.count
+        var o = options.filled(arena)
         return graft_session_create(model.pointer, &o, &made)
       }
     }
@@ -165,6 +181,11 @@ public final class Session: @unchecked Sendable {
   /// Swaps the adapters of this session for those of a file; nil: runs as without any. Nothing is planned anew.
   public func swapAdapters(_ file: URL?) throws {
     try context.call { Arena.use { graft_session_swap_adapters(pointer, $0.string(file?.path)) } }
+  }
+
+  /// The same from memory.
+  public func swapAdapters(_ file: Data) throws {
+    try context.call { withMemory(file) { graft_session_swap_adapters_source(pointer, $0) } }
   }
 
   deinit { context.whole { graft_session_destroy(pointer) } }

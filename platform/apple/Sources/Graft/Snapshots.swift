@@ -29,6 +29,17 @@ public struct Snapshot: Sendable {
   }
 }
 
+/// One tensor, or another part of the state, in two snapshots.
+public struct StreamDifference: Sendable {
+  public enum Kind: UInt32, Sendable { case same, changed, onlyInFirst, onlyInSecond }
+  public let name: String
+  public let worker: Int
+  public let kind: Kind
+  public let bytesInFirst, bytesInSecond: UInt64
+  /// At most: whole chunks are compared.
+  public let changedBytes: UInt64
+}
+
 /// The snapshots of a run's folder. It needs no device. A snapshot is named by its number in decimal or a tag; nil: the
 /// one that training goes on from.
 public final class SnapshotStore: @unchecked Sendable {
@@ -72,6 +83,36 @@ public final class SnapshotStore: @unchecked Sendable {
     s.struct_size = MemoryLayout<graft_snapshot>.stride
     try context.call { read(&s) }
     return Snapshot(s)
+  }
+
+  /// What the app said in `CheckpointOptions.metadata`; nil: no such key.
+  public func metadata(_ name: String? = nil, _ key: String) throws -> String? {
+    try context.whole {
+      var value: UnsafePointer<CChar>?
+      do {
+        try context.call { Arena.use { graft_store_metadata(pointer, $0.string(name), $0.string(key), &value) } }
+      } catch let error as GraftError where error.kind == .notFound {
+        return nil
+      }
+      return value.map { String(cString: $0) }
+    }
+  }
+
+  /// How two snapshots differ; nothing is decoded.
+  public func differences(_ first: String?, _ second: String?) throws -> [StreamDifference] {
+    try context.whole {
+      var streams: UnsafePointer<graft_stream_difference>?
+      var count = 0
+      try context.call {
+        Arena.use { graft_store_diff(pointer, $0.string(first), $0.string(second), &streams, &count) }
+      }
+      return UnsafeBufferPointer(start: streams, count: count).map { (s: graft_stream_difference) in
+        StreamDifference(
+          name: String(cString: s.name), worker: Int(s.worker),
+          kind: .init(rawValue: UInt32(s.difference.rawValue)) ?? .same, bytesInFirst: s.bytes_in_first,
+          bytesInSecond: s.bytes_in_second, changedBytes: s.changed_bytes)
+      }
+    }
   }
 
   /// Decodes and compares everything: the problems, none where all is well.

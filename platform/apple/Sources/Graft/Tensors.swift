@@ -7,6 +7,19 @@ public enum ElementType: UInt32, Sendable {
   case int32 = 1
   /// A 32-bit word that is 0 or 1.
   case bool32 = 2
+  /// Of samples that an `InputFormat` says; they are given as `Data`.
+  case uint8 = 3
+  case int8 = 4
+  case float16 = 5
+  case bfloat16 = 6
+
+  var bytes: Int {
+    switch self {
+    case .uint8, .int8: return 1
+    case .float16, .bfloat16: return 2
+    default: return 4
+    }
+  }
 }
 
 /// Numbers that cross the interface as they are. UInt32 stands for booleans.
@@ -51,8 +64,7 @@ public struct TensorInfo: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Every element type has four bytes.
-  var bytes: Int { shape.reduce(4, *) }
+  var bytes: Int { shape.reduce(elementType.bytes, *) }
   public var description: String { "\(name) \(elementType) \(shape)" }
 }
 

@@ -15,6 +15,24 @@ public struct ChatMessage: Sendable {
   }
 }
 
+/// How a conversation becomes a prompt.
+public struct ChatOptions: Sendable {
+  /// "alpaca", "chatml", "gemma", "llama2" or "llama3"; nil: the model's own.
+  public var format: String?
+  /// The conversation as it is, without what makes the assistant speak next.
+  public var complete = false
+  /// For the model's own template, as JSON: in place of the list, [{"role": ..., "content": ..., "tool_calls": ...}, ...].
+  public var messages: String?
+  /// Functions that the model may call, a list; what it may refer to, a list; an object of whatever else it reads.
+  public var tools, documents, variables: String?
+  public init() {}
+
+  init(_ format: String?, _ complete: Bool) {
+    self.format = format
+    self.complete = complete
+  }
+}
+
 /// How a model's text becomes tokens. It outlives the model.
 public final class Tokenizer: @unchecked Sendable {
   private let context: Context
@@ -67,8 +85,12 @@ public final class Tokenizer: @unchecked Sendable {
   /// A conversation as the prompt that the model was tuned on, for `Generator.generate(_: [Int32])`. `format`: nil for
   /// the model's own. `complete`: as it is, without what makes the assistant speak next.
   public func chat(_ messages: [ChatMessage], format: String? = nil, complete: Bool = false) throws -> [Int32] {
+    try chat(messages, ChatOptions(format, complete))
+  }
+
+  public func chat(_ messages: [ChatMessage], _ options: ChatOptions) throws -> [Int32] {
     try ids { ids, count in
-      Tokenizer.withChat(messages, format, complete) {
+      Tokenizer.withChat(messages, options) {
         graft_chat_encode(pointer, $0, messages.count, &$1, &ids, &count)
       }
     }
@@ -76,23 +98,31 @@ public final class Tokenizer: @unchecked Sendable {
 
   /// The same as text, to look at.
   public func render(_ messages: [ChatMessage], format: String? = nil, complete: Bool = false) throws -> String {
+    try render(messages, ChatOptions(format, complete))
+  }
+
+  public func render(_ messages: [ChatMessage], _ options: ChatOptions) throws -> String {
     try text { text, bytes in
-      Tokenizer.withChat(messages, format, complete) {
+      Tokenizer.withChat(messages, options) {
         graft_chat_render(pointer, $0, messages.count, &$1, &text, &bytes)
       }
     }
   }
 
   private static func withChat(
-    _ messages: [ChatMessage], _ format: String?, _ complete: Bool,
+    _ messages: [ChatMessage], _ options: ChatOptions,
     _ body: (UnsafePointer<graft_chat_message>?, inout graft_chat_options) -> graft_status
   ) -> graft_status {
     Arena.use { arena in
       let list = messages.map { graft_chat_message(role: arena.string($0.role), text: arena.string($0.text)) }
       var o = graft_chat_options()
       o.struct_size = MemoryLayout<graft_chat_options>.stride
-      o.format = arena.string(format)
-      o.complete = complete ? 1 : 0
+      o.format = arena.string(options.format)
+      o.complete = options.complete ? 1 : 0
+      o.messages = arena.string(options.messages)
+      o.tools = arena.string(options.tools)
+      o.documents = arena.string(options.documents)
+      o.variables = arena.string(options.variables)
       return body(arena.array(list), &o)
     }
   }

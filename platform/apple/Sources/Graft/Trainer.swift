@@ -15,6 +15,8 @@ public struct Metrics: Sendable {
   public let lossScale: Double
   /// Of the whole run: they overflowed and changed nothing but the scale.
   public let skippedSteps: UInt64
+  /// Of DPO, IPO, ORPO and KTO: by how much the wanted texts are rewarded more; nil of other losses.
+  public let rewardMargin: Double?
 
   init(_ m: graft_metrics) {
     step = m.step
@@ -23,6 +25,7 @@ public struct Metrics: Sendable {
     learningRate = m.learning_rate
     lossScale = m.loss_scale
     skippedSteps = m.skipped_steps
+    rewardMargin = m.reward_margin.isNaN ? nil : m.reward_margin
   }
 
   static var empty: graft_metrics {

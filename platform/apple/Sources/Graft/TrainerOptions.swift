@@ -18,6 +18,8 @@ public enum Loss: UInt32, Sendable {
   case ctc
   /// An output of the model that is the loss; no target.
   case output
+  /// Of language models, from preferences: see `DataSet.Options.preference`. ORPO needs no reference, KTO is of single texts.
+  case dpo, ipo, orpo, kto
 }
 
 public enum Optimizer: UInt32, Sendable {
@@ -39,6 +41,8 @@ public enum Schedule: UInt32, Sendable {
   case oneCycle
   /// To `finalLearningRateFactor` at `totalSteps`, as a power of what is left.
   case polynomial
+  /// As `Trainer.observe` lets it fall.
+  case plateau
 }
 
 /// Options of the parameters whose name matches: '*' stands for any characters, '?' for one.
@@ -68,8 +72,9 @@ extension Trainer {
     public var nesterov = false
     public var weightDecay = 0.0
     public var beta1 = 0.9
-    public var beta2 = 0.999
-    public var epsilon = 1e-8
+    /// 0, of either: the optimizer's own.
+    public var beta2 = 0.0
+    public var epsilon = 0.0
     /// Of all gradients together; 0: none. Of an element of a gradient; 0: none.
     public var clipNorm = 0.0
     public var clipValue = 0.0
@@ -91,8 +96,26 @@ extension Trainer {
     public var smoothL1Beta = 1.0
     /// nil: 0 of the cosine embedding, 1 of triplets.
     public var margin: Double?
-    /// Of InfoNCE.
-    public var temperature = 0.07
+    /// Of InfoNCE, 0: 0.07; of distillation, 0: 2.
+    public var temperature = 0.0
+    /// Another language model of the same vocabulary and context, from whose logits the model learns beside the labels,
+    /// with cross entropy. It is needed no longer once the trainer is there.
+    public var teacher: Model?
+    /// How much the teacher counts beside the labels, 0 to 1.
+    public var distillWeight = 0.5
+    /// Of DPO, IPO, ORPO and KTO.
+    public var preferenceBeta = 0.1
+    /// KTO: of texts that are wanted, and of the others.
+    public var desirableWeight = 1.0
+    public var undesirableWeight = 1.0
+    /// mu of a term mu/2 |w - w0|^2 that pulls to the weights that the run began with (FedProx); 0: none.
+    public var proximal = 0.0
+    /// Inputs of samples that are given as bytes or halves.
+    public var formats: [String: InputFormat] = [:]
+    /// `Trainer.evaluation` gives metrics of predictions, too.
+    public var predictions = false
+    /// Every op and every tensor has dispatches of its own: the same bits, slower.
+    public var withoutFusion = false
     /// CTC: the class of the blank; 0 where labels do not fit the time; labels of a sample, 0: half the time.
     public var blank: Int32 = 0
     public var zeroInfinity = false
@@ -164,7 +187,7 @@ extension Trainer {
     /// For one call of C's. The zero that C takes for "default" is refused where it would be another number here.
     func use<R>(_ body: (inout graft_trainer_options) throws -> R) throws -> R {
       for (value, name) in [
-        (learningRate, "The learning rate"), (beta1, "beta1"), (beta2, "beta2"), (epsilon, "epsilon"), (gamma, "gamma"),
+        (learningRate, "The learning rate"), (beta1, "beta1"), (gamma, "gamma"),
       ] where value == 0 {
         throw GraftError(.invalidArgument, "\(name) is 0.")
       }
@@ -216,7 +239,10 @@ extension Trainer {
         o.recover_device = recoverDevice ? 1 : 0
         try fillLoss(&o, arena)
         try fillOptimizer(&o, arena)
-        return try withExtendedLifetime(data) { try body(&o) }
+        (o.inputs, o.input_count) = inputFormats(formats, arena)
+        o.predictions = predictions ? 1 : 0
+        o.no_fusion = withoutFusion ? 1 : 0
+        return try withExtendedLifetime((data, teacher)) { try body(&o) }
       }
     }
 
@@ -238,6 +264,13 @@ extension Trainer {
       o.own_margin = margin == nil ? 0 : 1
       o.margin = margin ?? 0
       o.temperature = temperature
+      o.teacher = teacher?.pointer
+      o.own_distill_weight = 1
+      o.distill_weight = distillWeight
+      o.preference_beta = preferenceBeta
+      o.own_kto_weights = 1
+      o.desirable_weight = desirableWeight
+      o.undesirable_weight = undesirableWeight
       o.blank = blank
       o.zero_infinity = zeroInfinity ? 1 : 0
       o.target_length = try unsigned(targetLength, "The target length")
@@ -261,6 +294,7 @@ extension Trainer {
       o.final_div_factor = finalDivFactor
       o.power = power
       o.neftune_alpha = neftuneAlpha
+      o.proximal = proximal
     }
   }
 }
