@@ -279,6 +279,8 @@ if(TARGET graft_python AND TARGET graft_cli)
       ${PROJECT_BINARY_DIR}/platform/python $<TARGET_FILE:graft_cli>)
     set_tests_properties(python/${name} PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()
+  set_tests_properties(python/oracle PROPERTIES LABELS quick FIXTURES_REQUIRED bindings_oracle
+    ENVIRONMENT GRAFT_BINDINGS_DATA=${PROJECT_BINARY_DIR}/tests/bindings/data)
 endif()
 
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.

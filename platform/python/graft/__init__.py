@@ -10,17 +10,23 @@ loss goes in, tensors of PyTorch on the CPU as well.
 """
 
 from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export, write_imatrix
+from ._data import Comparison, DataSet, Evaluation, Field, GateResult, Loader, Verdict, metric_names
+from ._delta import Averager, Delta, DeltaInfo, Server, privacy
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
 from ._generator import Embedder, Generated, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._graft import __version__
+from ._inspection import Damage, Device, KernelVerdict, Layer, NodeVerdict, Plan, Snapshot, Store, devices
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
-from ._trainer import CheckpointInfo, Forecast, Metrics, Trainer
+from ._trainer import CheckpointInfo, Cipher, Forecast, Metrics, Trainer
 
 __all__ = [
-    "Cancelled", "CheckpointInfo", "Context", "ConvertReport", "Corrupt", "DeviceError", "DeviceLost", "Embedder", "Error", "ExportReport", "Forecast", "Generated", "Generator",
-    "Importance", "ImportanceMatrix", "InputFormat", "Internal", "InvalidArgument", "IoError", "Memory", "Metrics", "Model", "NotFound", "OutOfMemory", "Session",
-    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "__version__", "convert", "convert_adapter", "export", "load",
-    "write_imatrix"
+    "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt", "Damage",
+    "DataSet", "Delta", "DeltaInfo", "Device", "DeviceError", "DeviceLost", "Embedder", "Error", "Evaluation",
+    "ExportReport", "Field", "Forecast", "GateResult", "Generated", "Generator", "Importance", "ImportanceMatrix",
+    "InputFormat", "Internal", "InvalidArgument", "IoError", "KernelVerdict", "Layer", "Loader", "Memory",
+    "Metrics", "Model", "NodeVerdict", "NotFound", "OutOfMemory", "Plan", "Server", "Session", "Snapshot", "Store",
+    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "Verdict", "__version__", "convert",
+    "convert_adapter", "devices", "export", "load", "metric_names", "privacy", "write_imatrix"
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -25,12 +26,19 @@ class Generated(NamedTuple):
     cached_tokens: int  #: of the prompt, that the text before had computed
     log_probabilities: list[float]  #: of each token, where they were asked for
     most_probable: list[list[tuple[int, float]]]  #: in each token's place, tokens and log-probabilities, best first
+    prompt_ms: float = 0  #: for the other tokens of the prompt
+    generated_ms: float = 0
+    first_token_ms: float = 0  #: from the call to its first token
+    drafted_tokens: int = 0  #: guessed by prompt lookup
+    right_drafts: int = 0  #: of these, what the model said as well
 
 
 def _generated(found: Mapping[str, Any]) -> Generated:
     reasons = ("end_of_text", "max_tokens", "stop_string", "context_full", "callback")
     return Generated(found["text"].decode("utf-8", "replace"), found["tokens"], reasons[found["reason"]],
-                     found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"])
+                     found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"],
+                     found["prompt_ms"], found["generated_ms"], found["first_token_ms"], found["drafted_tokens"],
+                     found["right_drafts"])
 
 
 def _options(max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float, repetition_penalty: float, seed: int,
@@ -59,7 +67,8 @@ class Generator:
                  min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
                  grammar: str = "", json_schema: str = "", logit_bias: Optional[Mapping[int, float]] = None,
                  log_probabilities: bool = False, most_probable: int = 0,
-                 on_text: Optional[Callable[[str], Any]] = None) -> str:
+                 on_text: Optional[Callable[[str], Any]] = None,
+                 on_token: Optional[Callable[[int, np.ndarray], Any]] = None) -> str:
         """What the model says after the prompt, text or token ids. One that begins as the one before costs its new part only.
 
         temperature: 0 always takes the most probable token. top_k, top_p, min_p narrow what is drawn from, 0, 1 and 0
@@ -67,7 +76,8 @@ class Generator:
         False the text ends, and what it raises is raised here. It must not call graft with this context. grammar: rules
         that the text follows, as llama.cpp has them (GBNF); json_schema: it is JSON that this schema, as JSON, allows.
         logit_bias: what is added to the scores of tokens, by their ids; -inf: never. log_probabilities: last() has that of
-        each token, and of the most_probable tokens in its place.
+        each token, and of the most_probable tokens in its place. on_token gets each token as it is chosen, with the scores that
+        the model gave, before temperature and penalties; False makes it the last.
         """
         options = _options(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, grammar,
                            json_schema, logit_bias, log_probabilities, most_probable)
@@ -80,9 +90,9 @@ class Generator:
                 return on_text(text) if text else None
 
         if isinstance(prompt, str):
-            return self._native.generate(prompt, options, pieces).decode("utf-8", "replace")
+            return self._native.generate(prompt, options, pieces, on_token).decode("utf-8", "replace")
         tokens = [int(token) for token in prompt]
-        return self._native.generate_tokens(tokens, options, pieces).decode("utf-8", "replace")
+        return self._native.generate_tokens(tokens, options, pieces, on_token).decode("utf-8", "replace")
 
     def generate_many(self, prompts: Sequence[Union[str, Sequence[int]]], *, max_tokens: int = 256, temperature: float = 0,
                       top_k: int = 0, top_p: float = 1, min_p: float = 0, repetition_penalty: float = 1, seed: int = 0,
@@ -110,13 +120,20 @@ class Generator:
         """Gives all device memory back until the next call; what was said so far stays known."""
         self._native.pause()
 
+    def resume(self) -> None:
+        """Builds everything again after pause(); OutOfMemory where the device has not the memory now: ask again."""
+        self._native.resume()
+
     def memory(self) -> Memory:
         """Bytes by class of memory."""
         return taken(Memory, self._native.memory())
 
-    def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]"]]) -> None:
-        """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
-        self._native.swap_adapters("" if path is None else os.fspath(path))
+    def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]", bytes]]) -> None:
+        """The adapters of a file, or of its bytes, in place of those that the model had, without planning anew; None: as without any."""
+        if isinstance(path, bytes):
+            self._native.swap_adapters_bytes(path)
+        else:
+            self._native.swap_adapters("" if path is None else os.fspath(path))
 
 
 class Embedder:
@@ -134,6 +151,11 @@ class Embedder:
     def width(self) -> int:
         """Numbers of a vector."""
         return self._native.width()
+
+    @property
+    def length(self) -> int:
+        """The most tokens of a text."""
+        return self._native.length()
 
     def embed(self, texts: Union[str, Sequence[Union[str, Sequence[int]]]]) -> np.ndarray:
         """Rows of float32, one for each text; texts are all str, or all token ids. A text's vector depends on no other."""
@@ -161,6 +183,7 @@ class Importance(NamedTuple):
     matrices: list[ImportanceMatrix]
     context: int  #: tokens of a chunk
     chunks: int  #: that were computed
+    dropped: int = 0  #: tokens of texts that are in no chunk
 
 
 class Tokenizer:
@@ -179,6 +202,38 @@ class Tokenizer:
         spelled out become these."""
         return self._native.encode(text, bare, parse_special)
 
-    def decode(self, tokens: Sequence[int], *, spell_special: bool = False) -> str:
-        """The text of token ids. spell_special: special tokens are spelled out, and left out otherwise."""
-        return self._native.decode([int(token) for token in tokens], spell_special).decode("utf-8", "replace")
+    def decode(self, tokens: Sequence[int], *, spell_special: bool = False, continued: bool = False) -> str:
+        """The text of token ids. spell_special: special tokens are spelled out, and left out otherwise. continued: they go on
+        with a text, and keep the space that they begin with."""
+        return self._native.decode([int(token) for token in tokens], spell_special, continued).decode("utf-8", "replace")
+
+    def find(self, token: str) -> Optional[int]:
+        """The id of the token that is spelled so in the vocabulary; None where there is none."""
+        found = self._native.find(token)
+        return None if found < 0 else found
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], *, format: str = "", complete: bool = False,
+             tools: Any = None, documents: Any = None, variables: Optional[Mapping[str, Any]] = None) -> list[int]:
+        """A conversation as the prompt that the model was tuned on, for Generator.generate().
+
+        messages: {"role": ..., "content": ...}, and whatever else the model's own template reads. format: "alpaca", "chatml",
+        "gemma", "llama2" or "llama3"; "": the model's own. complete: without what makes the assistant speak next. tools,
+        documents, variables: what the model's own template reads.
+        """
+        return self._native.chat(*_chat(messages, format, complete, tools, documents, variables))
+
+    def chat_text(self, messages: Sequence[Mapping[str, Any]], *, format: str = "", complete: bool = False,
+                  tools: Any = None, documents: Any = None, variables: Optional[Mapping[str, Any]] = None) -> str:
+        """The same as text, to look at."""
+        return self._native.chat_text(*_chat(messages, format, complete, tools, documents, variables)).decode("utf-8", "replace")
+
+
+def _chat(messages: Sequence[Mapping[str, Any]], format: str, complete: bool, tools: Any, documents: Any,
+          variables: Any) -> tuple[list[tuple[str, str]], Any]:
+    def text(value: Any) -> str:
+        return "" if value is None else json.dumps(value)
+
+    pairs = [(str(one["role"]), one["content"] if isinstance(one.get("content"), str) else "") for one in messages]
+    more = any(set(one) - {"role", "content"} or not isinstance(one.get("content"), str) for one in messages)
+    whole = text([dict(one) for one in messages]) if more and not format else ""
+    return pairs, _graft.ChatOptions(format, complete, whole, text(tools), text(documents), text(variables))

@@ -11,10 +11,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, S
 import numpy as np
 
 from . import _graft
+from ._data import DataSet, Evaluation, Field, GateResult, data_by, data_of, data_options, evaluation_options
 from ._errors import InvalidArgument
 from ._generator import Embedder, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
-from ._trainer import Forecast, Trainer, trainer_options
+from ._inspection import (Damage, KernelVerdict, Layer, NodeVerdict, Plan, Store, kernel_verdicts, plan_of)
+from ._trainer import Cipher, Forecast, Trainer, native_cipher, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
 _INPUTS, _OUTPUTS, _PARAMETERS, _BUFFERS, _CONSTANTS = range(5)
@@ -94,6 +96,49 @@ class Context:
         number = word("check of weights", check, ("on_use", "at_once", "never"))
         return Model(self, self._native.load(os.fspath(path), number))
 
+    def load_bytes(self, file: bytes, *, check: str = "on_use") -> "Model":
+        """The same of a .graft file's bytes, which the model has copies of."""
+        number = word("check of weights", check, ("on_use", "at_once", "never"))
+        return Model(self, self._native.load_bytes(file, number))
+
+    def open_data(self, spec: str, *, model: Optional["Model"] = None, evaluation: bool = False, length: int = 0,
+                  sequence_starts: bool = False, first: int = 0, count: int = 0, preference: str = "none",
+                  pooling: str = "default") -> DataSet:
+        """A data set by a SPEC, as "csv:rows.csv?label=kind"; docs/data.md has them.
+
+        model: that the data is for: "text:FILE" and "jsonl:FILE" become its tokens, labels its classes; the other options need
+        it. evaluation: samples as they are, and labels of the model's classes alone. length: of samples of text, in tokens; 0:
+        128. sequence_starts: all samples of text say where their texts begin. first, count: these samples alone; 0: to the end.
+        preference: records are "pairs", "labelled" or "groups" (pooling), for the losses that learn from them.
+        """
+        options = data_options(evaluation=evaluation, length=length, sequence_starts=sequence_starts, first=first,
+                               count=count, preference=preference, pooling=pooling)
+        return DataSet(self, _graft.open_data(self._native, spec, None if model is None else model._native, options))
+
+    def data_of(self, inputs: Mapping[str, Any], targets: Mapping[str, Any],
+                weights: Optional[Mapping[str, Any]] = None) -> DataSet:
+        """Samples in arrays of [samples, ...] by name, which stay as they are while the set is used."""
+        return data_of(self, inputs, targets, weights)
+
+    def data_by(self, fields: Sequence[Field], read: Callable[[int], Optional[Mapping[str, Any]]],
+                samples: int = 0) -> DataSet:
+        """Samples that read(index) gives as arrays by name, on graft's reading thread, which waits for the interpreter's lock;
+        None: the data ends before. The same index gives the same sample. samples: 0 where nobody knows how many. What
+        read raises is written to sys.unraisablehook, and the call that needs the sample fails."""
+        return data_by(self, fields, read, samples)
+
+    def open_store(self, folder: _Path, *, writable: bool = False, cipher: Optional[Cipher] = None) -> Store:
+        """The folder that a run is kept in; writable: to tag, prune and branch, and no trainer may have it open."""
+        return Store(self, _graft.open_store(self._native, os.fspath(folder), writable, native_cipher(cipher)))
+
+    def self_test(self) -> list[KernelVerdict]:
+        """Runs every kernel that this device may choose against a known answer; a minute on software Vulkan."""
+        return kernel_verdicts(_graft.self_test(self._native))
+
+    def known_kernels(self) -> list[KernelVerdict]:
+        """What a context with a cache knows of them so far."""
+        return kernel_verdicts(_graft.known_kernels(self._native))
+
     def __repr__(self) -> str:
         return f"graft.Context({self.device_name!r})"
 
@@ -156,6 +201,70 @@ class Model:
         kinds = (_PARAMETERS, _BUFFERS, _CONSTANTS) if frozen else (_PARAMETERS, _BUFFERS)
         return [TensorInfo(*info) for kind in kinds for info in self._native.tensors(kind)]
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Texts by key, in the model's file, as a copy."""
+        return self._native.metadata()
+
+    def set_metadata(self, key: str, value: Optional[str]) -> None:
+        """None takes the key away."""
+        self._native.set_metadata(key, value)
+
+    @property
+    def signatures(self) -> dict[str, tuple[list[str], list[str]]]:
+        """Entry points beside all inputs and outputs together: names of what each needs and gives."""
+        return {name: (inputs, outputs) for name, inputs, outputs in self._native.signatures()}
+
+    @property
+    def classes(self) -> list[str]:
+        """What the outputs stand for; empty where the model does not say."""
+        return _graft.classes(self._native)
+
+    def keep_classes(self, data: DataSet) -> None:
+        """Keeps the names of the set's classes, which the outputs stand for from now on."""
+        _graft.keep_classes(self._native, data._native)
+
+    # ---- What is known before anything runs ----------------------------------------------------------------------
+
+    def layers(self, bindings: Optional[Mapping[str, int]] = None) -> list[Layer]:
+        """In the order of the graph; dimensions without a binding have the model's own size, else 1."""
+        return [Layer(*one) for one in _graft.layers(self._native, dict(bindings or {}))]
+
+    def plan(self, bindings: Optional[Mapping[str, int]] = None, *, budget: int = 0, precision: str = "float32",
+             caps: str = "") -> Plan:
+        """What a session would do, on the context's device, or on one of another kind (caps, as in "adreno-7xx")."""
+        return plan_of(_graft.plan_running(self._native, dict(bindings or {}), budget,
+                                           word("precision", precision, PRECISIONS), caps))
+
+    def plan_training(self, *, caps: str = "", curve: bool = False, **options: Any) -> Plan:
+        """What a trainer with these options would do; curve: also memory against work."""
+        return plan_of(_graft.plan_training(self._native, trainer_options(**options), caps, curve))
+
+    def find_damage(self) -> list[Damage]:
+        """Reads all weights of the file; what is not as its checksums say."""
+        return [Damage(*one) for one in _graft.find_damage(self._native)]
+
+    def verify(self, bindings: Optional[Mapping[str, int]] = None, *, seed: int = 1, tolerance: float = 1e-4) -> list[NodeVerdict]:
+        """Runs the model in double precision on random inputs, and each node on the device, forward and backward."""
+        return [NodeVerdict(*one) for one in _graft.verify(self._native, dict(bindings or {}), seed, tolerance)]
+
+    def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False, outcomes: bool = False,
+                   **training: Any) -> Evaluation:
+        """What the weights give on all samples of a set that has no loader; training: the loss, the batch, the precision.
+
+        metrics: beside the loss; metric_names() has them. outcomes: for Evaluation.compare().
+        """
+        return Evaluation(_graft.evaluate_model(self._native, data._native, evaluation_options(metrics, confusion, outcomes),
+                                                trainer_options(**training)))
+
+    def gate(self, data: DataSet, conditions: str, *, old: Optional["Model"] = None, path: Optional[_Path] = None,
+             margin: float = 0, **training: Any) -> GateResult:
+        """Whether this model may replace an old one: conditions, as in "accuracy>=0.9,loss<=0.5", hold, and each of these
+        metrics is at most `margin` worse than the old model's. With a path the model is then saved there, or where it did
+        not pass beside it, with ".rejected" before the ending."""
+        return GateResult(**_graft.gate(self._native, None if old is None else old._native, data._native, conditions, margin,
+                                        "" if path is None else os.fspath(path), trainer_options(**training)))
+
     def save(self, path: _Path) -> None:
         """Writes a .graft file atomically: where that fails, the file is as it was."""
         self._native.save(os.fspath(path))
@@ -165,11 +274,12 @@ class Model:
     def session(self, bindings: Optional[Mapping[str, int]] = None, *, of: Optional[str] = None, wrt: Sequence[str] = (),
                 budget: int = 0, precision: str = "float32", allow_non_finite: bool = False, fetch: Sequence[str] = (),
                 train_mode: bool = False, largest: Optional[Mapping[str, int]] = None,
-                formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False) -> "Session":
+                formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False,
+                signature: str = "") -> "Session":
         """See Session."""
         return Session(self, bindings, of=of, wrt=wrt, budget=budget, precision=precision,
                        allow_non_finite=allow_non_finite, fetch=fetch, train_mode=train_mode, largest=largest,
-                       formats=formats, recover_device=recover_device)
+                       formats=formats, recover_device=recover_device, signature=signature)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """All outputs for these inputs, once; a session plans once for many runs."""
@@ -222,7 +332,7 @@ class Model:
         self._users.add(made)
         return made
 
-    def importance(self, texts: Union[str, Sequence[str]], *, context: int = 0, chunks: int = 0, head: bool = False,
+    def importance(self, texts: Union[str, Sequence[Union[str, Sequence[int]]]], *, context: int = 0, chunks: int = 0, head: bool = False,
                    parse_special: bool = False, budget: int = 0, recover_device: bool = False) -> Importance:
         """How much the columns of a causal language model's matrices matter to texts, for write_imatrix().
 
@@ -230,13 +340,14 @@ class Model:
         error. chunks: most of them; 0: no limit. head: of the head's matrix too. parse_special: special tokens that are
         spelled out become these. budget: largest device memory in bytes, 0 for no limit.
         """
-        made = self._native.importance(fill(_graft.ImportanceOptions(), context=context, chunks=chunks, head=head,
+        native = self._native.importance(fill(_graft.ImportanceOptions(), context=context, chunks=chunks, head=head,
                                             parse_special=parse_special, budget=budget, recover_device=recover_device))
         for text in [texts] if isinstance(texts, str) else texts:
-            left = made.add(text)
+            left = native.add(text) if isinstance(text, str) else native.add_tokens([int(token) for token in text])
             while left:
-                left = made.step()
-        return Importance([ImportanceMatrix(*one) for one in made.matrices()], *made.info())
+                left = native.step()
+        context, chunks, _, dropped = native.info()
+        return Importance([ImportanceMatrix(*one) for one in native.matrices()], context, chunks, dropped)
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a language model; NotFound where the model has none."""
@@ -289,10 +400,16 @@ class Model:
         self._unused("add_tokens")
         self._native.add_tokens(json.dumps([tokens] if isinstance(tokens, str) else list(tokens)))
 
-    def load_adapters(self, path: Optional[_Path]) -> None:
-        """Those of a file, in place of any that the model has; None: none. As for add_adapters, nothing may use it."""
+    def load_adapters(self, path: Union[None, _Path, bytes, Mapping[str, float]]) -> None:
+        """Those of a file, or of its bytes, in place of any that the model has; None: none. Of {path: weight, ...} those of several
+        files at once, each product times its weight. As for add_adapters, nothing may use the model."""
         self._unused("load_adapters")
-        self._native.load_adapters("" if path is None else os.fspath(path))
+        if isinstance(path, bytes):
+            self._native.load_adapters_bytes(path)
+        elif isinstance(path, Mapping):
+            self._native.load_adapters_together([(os.fspath(file), float(weight)) for file, weight in path.items()])
+        else:
+            self._native.load_adapters("" if path is None else os.fspath(path))
 
     def merge_adapters(self, quantize: str = "") -> None:
         """Adds their product to the weights: from then on there are none, and save() writes an ordinary model.
@@ -330,6 +447,7 @@ class Session:
     largest: the largest sizes of all named dimensions, in place of `bindings`. Memory is taken for these, once; a run
         of smaller arrays plans at the first use of its sizes and not again.
     formats: inputs by name that are given as bytes or halves; see InputFormat.
+    signature: one of Model.signatures: its outputs and no others, and only the inputs that they need.
     recover_device: a run on which the device is lost opens it anew and is done there, to the same bits.
     """
 
@@ -337,7 +455,8 @@ class Session:
                  wrt: Sequence[str] = (), budget: int = 0, precision: str = "float32", allow_non_finite: bool = False,
                  fetch: Sequence[str] = (), train_mode: bool = False,
                  largest: Optional[Mapping[str, int]] = None,
-                 formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False) -> None:
+                 formats: Optional[Mapping[str, InputFormat]] = None, recover_device: bool = False,
+                 signature: str = "") -> None:
         if bindings and largest:
             raise ValueError("A session has sizes that stay (bindings) or that may change (largest), not both.")
         self.model = model
@@ -350,10 +469,11 @@ class Session:
                              precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
                              fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode,
                              resizable=bool(largest), inputs=native_formats(formats),
-                             recover_device=recover_device)
+                             recover_device=recover_device, signature=signature)
+        entry = model.signatures[signature] if signature else None
         self._inputs = [formats[info.name].given(info) if info.name in (formats or {}) else info
-                        for info in model.inputs]
-        self._outputs = [] if train_mode else [info.name for info in model.outputs]
+                        for info in model.inputs if entry is None or info.name in entry[0]]
+        self._outputs = [] if train_mode else [info.name for info in model.outputs] if entry is None else list(entry[1])
         self._outputs += [name for name in self._options.fetch if name not in self._outputs]
         self._outputs += [f"grad:{name}" for name in self._wrt]
         names = {axis for info in self._inputs for axis in info.shape if _is_name(axis)}
@@ -394,7 +514,20 @@ class Session:
         """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
         if self._native is None:
             raise InvalidArgument("The session has no plan before its first run, unless all dimensions are bound.")
-        self._native.swap_adapters("" if path is None else os.fspath(path))
+        if isinstance(path, bytes):
+            self._native.swap_adapters_bytes(path)
+        else:
+            self._native.swap_adapters("" if path is None else os.fspath(path))
+
+    def pause(self) -> None:
+        """Gives all device memory back until the next call; inputs wait in host memory."""
+        if self._native is not None:
+            self._native.pause()
+
+    def resume(self) -> None:
+        """Builds everything again; OutOfMemory where the device has not the memory now: ask again."""
+        if self._native is not None:
+            self._native.resume()
 
     def _plan(self, bindings: dict[str, int]) -> None:
         if self._largest and self._native is not None:

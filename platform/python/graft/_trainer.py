@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Protocol, Sequence, Union
 
 import numpy as np
 
 from . import _graft
+from ._data import DataSet, Evaluation, Loader, Verdict, evaluation_options
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
 
 _LOSSES = ("cross_entropy", "mse", "l1", "bce", "focal", "dice", "huber", "smooth_l1", "kl", "cosine", "triplet", "info_nce",
-           "ctc", "output")
+           "ctc", "output", "dpo", "ipo", "orpo", "kto")
 _OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit", "lion", "rmsprop", "adagrad", "adafactor", "lamb", "muon")
-_SCHEDULES = ("constant", "linear", "cosine", "step", "one_cycle", "polynomial")
+_SCHEDULES = ("constant", "linear", "cosine", "step", "one_cycle", "polynomial", "plateau")
 #: Options that go to the native module as they are.
 _PLAIN = frozenset({
     "losses", "class_axis", "class_weights", "pos_weight", "sample_weights", "focal_gamma", "focal_alpha", "huber_delta",
     "smooth_l1_beta", "margin", "temperature", "blank", "zero_infinity", "target_length", "alpha", "centered", "lr_decay",
     "initial_accumulator_value", "beta2_decay", "epsilon2", "clip_threshold", "ns_steps", "match_rms_adamw", "ema",
-    "layer_decay", "rise", "div_factor", "final_div_factor", "power", "neftune_alpha"})
+    "layer_decay", "rise", "div_factor", "final_div_factor", "power", "neftune_alpha", "distill_weight",
+    "preference_beta", "desirable_weight", "undesirable_weight", "proximal", "predictions", "no_fusion"})
+
+
+class Cipher(Protocol):
+    """Authenticated encryption under a key that stays with the app, called on graft's own threads. seal() draws a new nonce in
+    every call and gives overhead bytes more than it was given; open() raises what was not sealed under this key."""
+
+    overhead: int  #: 1 to 64
+
+    def seal(self, associated: bytes, plain: bytes) -> bytes: ...
+
+    def open(self, associated: bytes, sealed: bytes) -> bytes: ...
+
+
+def native_cipher(cipher: Optional[Cipher]) -> Any:
+    return None if cipher is None else _graft.Cipher(cipher.overhead, cipher)
 
 
 class Metrics(NamedTuple):
@@ -34,6 +51,7 @@ class Metrics(NamedTuple):
     learning_rate: float
     loss_scale: float  #: of the next step; 1 where there is none
     skipped_steps: int  #: of the whole run: gradients overflowed, and nothing changed but the scale
+    reward_margin: float  #: of "dpo", "ipo", "orpo" and "kto"; NaN of other losses
 
 
 class CheckpointInfo(NamedTuple):
@@ -66,14 +84,15 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
                     frozen_statistics: bool = False, optimizer_in_backward: bool = False,
                     recover_device: bool = False, adamw_for: Sequence[str] = (),
-                    formats: Optional[Mapping[str, InputFormat]] = None, **more: Any) -> Any:
+                    formats: Optional[Mapping[str, InputFormat]] = None, data: Optional[DataSet] = None,
+                    teacher: Optional["Model"] = None, **more: Any) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     for name in more:
         if name not in _PLAIN:
             raise TypeError(f"There is no trainer option {name!r}.")
     plain = {name: list(value) if name in ("class_weights", "pos_weight") else value for name, value in more.items()}
-    return fill(
+    options = fill(
         _graft.TrainerOptions(), loss=word("loss", loss, _LOSSES), optimizer=word("optimizer", optimizer, _OPTIMIZERS),
         learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay,
         clip_norm=clip_norm, label_smoothing=label_smoothing, schedule=word("schedule", schedule, _SCHEDULES),
@@ -87,6 +106,11 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         optimizer_in_backward=optimizer_in_backward, recover_device=recover_device,
         adamw_for=adamw_for if isinstance(adamw_for, str) else ",".join(adamw_for), **plain,
         groups=[fill(_graft.ParameterGroup(), **group) for group in groups], inputs=native_formats(formats))
+    if data is not None:
+        options.set_data(data._native)
+    if teacher is not None:
+        options.set_teacher(teacher._native)
+    return options
 
 
 class Trainer:
@@ -121,6 +145,13 @@ class Trainer:
         growth_interval: steps without overflow that double it.
     groups: options of the parameters whose names match, the first group that does deciding, as in
         [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
+    data: a DataSet whose samples train_next() takes; default: the model's own.
+    teacher: another language model of the same vocabulary, from whose logits the model learns beside the labels of cross
+        entropy (distill_weight, 0 to 1, 0.5; temperature, 2).
+    "dpo", "ipo", "orpo" and "kto" are losses of preferences (preference_beta; desirable_weight, undesirable_weight of "kto"):
+        see Context.open_data(). proximal: mu of a term that pulls to the weights that the run began with (FedProx).
+    predictions: evaluation() gives metrics of predictions, too. no_fusion: every op has dispatches of its own.
+    schedule "plateau": as observe() lets the rate fall.
     formats: inputs by name that are given as bytes or halves; see InputFormat.
     seed: of dropout and noise.
 
@@ -129,6 +160,7 @@ class Trainer:
 
     def __init__(self, model: "Model", **options: Any) -> None:
         self.model = model
+        self._data = options.get("data")
         self._native = model._native.trainer(trainer_options(**options))
         parts = [TensorInfo(*info) for info in self._native.sample()]
         self._sample = parts
@@ -152,8 +184,37 @@ class Trainer:
         metrics = self._native.micro_step(*self._samples(x, y))
         return None if metrics is None else taken(Metrics, metrics)
 
+    def train_next(self, loader: Loader) -> Optional[Metrics]:
+        """One step on the loader's next batch, by a trainer that was made for its set (the option data); None: the epochs are
+        over. After an error, ask again."""
+        metrics = _graft.train_next(self._native, loader._native)
+        return None if metrics is None else taken(Metrics, metrics)
+
+    def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False,
+                   outcomes: bool = False) -> Evaluation:
+        """What the weights as they are now, or their running means, give on all samples of a set that has no loader.
+
+        metrics: beside the loss; metric_names() has them. More than the loss and the accuracy needs the option predictions.
+        """
+        return Evaluation(_graft.evaluate_trainer(self._native, data._native, evaluation_options(metrics, confusion, outcomes)))
+
+    def observe(self, evaluation: Evaluation, *, plateau: str = "", patience: int = 10, factor: float = 0.1,
+                early_stop: str = "", stop_patience: int = 1, min_delta: float = 0, best: str = "") -> Verdict:
+        """Notes an evaluation of the weights as they are now; each metric is "loss", "accuracy" or one of the evaluation's.
+
+        plateau: with the schedule "plateau", the rate falls by `factor` where this gets no better for `patience` evaluations.
+        early_stop: the verdict is to stop where this gets no better for stop_patience of them. min_delta: by how much better
+        counts. best: the verdict says whether this is the best so far.
+        """
+        options = fill(_graft.WatchOptions(), plateau=plateau, patience=patience, factor=factor, early_stop=early_stop,
+                       stop_patience=stop_patience, min_delta=min_delta, best=best)
+        return Verdict(*_graft.observe(self._native, evaluation._native, options))
+
     def evaluate(self, x: Any, y: Any = None) -> Metrics:
-        """Loss and accuracy of any number of samples without training: dropout off, running statistics used."""
+        """Loss and accuracy of any number of samples, or of a DataSet without a loader, without training: dropout off,
+        running statistics used."""
+        if isinstance(x, DataSet):
+            return taken(Metrics, _graft.evaluate_data(self._native, x._native))
         return taken(Metrics, self._native.evaluate(*self._samples(x, y)))
 
     def fit(self, batches: Iterable[tuple[Any, Any]], *, progress: bool = True) -> list[Metrics]:
@@ -220,6 +281,10 @@ class Trainer:
         and the run goes on to the same bits."""
         self._native.pause()
 
+    def resume(self) -> None:
+        """Builds everything again after pause(); OutOfMemory where the device has not the memory now: ask again."""
+        self._native.resume()
+
     def shortages(self) -> int:
         """How often the device was short of memory, and training went on by itself."""
         return self._native.shortages()
@@ -229,7 +294,8 @@ class Trainer:
     def open_checkpoint(self, folder: Union[str, "os.PathLike[str]"], *, every: int = 0, resume: bool = False,
                         from_snapshot: str = "", keep: int = 4, journal_every: int = 1, journal_ms: int = 0,
                         with_changes: bool = False, continue_on_mismatch: bool = False, data: str = "",
-                        metadata: Optional[Mapping[str, str]] = None) -> CheckpointInfo:
+                        metadata: Optional[Mapping[str, str]] = None, allow_non_finite: bool = False,
+                        loader: Optional[Loader] = None, cipher: Optional[Cipher] = None) -> CheckpointInfo:
         """Keeps the run in a folder from now on; needs the option checkpoints=True.
 
         every: steps between snapshots, 0: save_checkpoint() only. Each step is journalled: durable at each
@@ -237,12 +303,16 @@ class Trainer:
         resume: the trainer is brought to where the folder's run was, exactly; without it the folder must hold no
         snapshot. from_snapshot: by number or tag; "": the newest. with_changes: although options differ.
         data: whatever tells the data apart: a resume with another is refused. keep: newest snapshots to keep.
+        allow_non_finite: parameters may be NaN or infinite. loader: of train_next(): its place is kept, and a resume goes on
+        there. cipher: of everything in the folder.
         """
         options = fill(_graft.CheckpointOptions(), folder=os.fspath(folder), every=every, resume=resume,
                        from_=from_snapshot, keep=keep, journal_every=journal_every, journal_ms=journal_ms,
                        with_changes=with_changes, continue_on_mismatch=continue_on_mismatch, data=data,
-                       metadata=dict(metadata or {}))
-        return taken(CheckpointInfo, self._native.open_checkpoint(options))
+                       metadata=dict(metadata or {}), allow_non_finite=allow_non_finite)
+        self._loader = loader
+        return taken(CheckpointInfo, self._native.open_checkpoint(options, None if loader is None else loader._native,
+                                                                  native_cipher(cipher)))
 
     def save_checkpoint(self, tag: str = "") -> None:
         """A snapshot of now: on storage when it returns. Tagged ones always stay."""
@@ -260,9 +330,10 @@ class Trainer:
         """What was set, or saved with the snapshot that was resumed; NotFound where nothing was."""
         return self._native.checkpoint_data(worker)
 
-    def warm_start(self, folder: Union[str, "os.PathLike[str]"], snapshot: str = "") -> None:
+    def warm_start(self, folder: Union[str, "os.PathLike[str]"], snapshot: str = "", *,
+                   cipher: Optional[Cipher] = None) -> None:
         """A new run from the parameters and running statistics of a snapshot (number or tag; "": the newest)."""
-        self._native.warm_start(os.fspath(folder), snapshot)
+        self._native.warm_start(os.fspath(folder), snapshot, native_cipher(cipher))
 
     def _samples(self, x: Any, y: Any) -> tuple[list[np.ndarray], Optional[np.ndarray], int]:
         """Arrays in order, the target, how many samples; graft takes pointers, so all shapes are checked here."""

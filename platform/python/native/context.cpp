@@ -70,6 +70,38 @@ std::shared_ptr<ModelHandle> load(const std::shared_ptr<ContextHandle>& self, co
   return std::make_shared<ModelHandle>(self, self, std::move(model));
 }
 
+std::shared_ptr<ModelHandle> load_bytes(const std::shared_ptr<ContextHandle>& self, const py::bytes& file,
+                                        int weight_check) {
+  const std::string_view bytes = file;
+  const Source source = Source::copy(detail::bytes_at(bytes.data(), bytes.size()));
+  auto model =
+      value_of(self->call([&] { return self->context().load(source, static_cast<graft_weight_check>(weight_check)); }));
+  return std::make_shared<ModelHandle>(self, self, std::move(model));
+}
+
+/// (name, names of inputs, names of outputs) of each.
+py::list signatures(ModelHandle& self) {
+  using Names = std::vector<std::string>;
+  return py::cast(self.ask([](auto& model) -> Result<std::vector<std::tuple<std::string, Names, Names>>> {
+    std::vector<std::tuple<std::string, Names, Names>> out;
+    for (std::size_t i = 0; i < graft_model_signature_count(model.get()); ++i) {
+      graft_signature signature = detail::sized<graft_signature>();
+      if (graft_model_signature(model.get(), i, &signature) != GRAFT_OK) continue;
+      const auto names = [&](graft_tensor_kind kind, std::size_t count) {
+        Names all;
+        TensorInfo info{};
+        for (std::size_t t = 0; t < count; ++t) {
+          if (graft_model_signature_tensor(model.get(), i, kind, t, &info) == GRAFT_OK) all.emplace_back(info.name);
+        }
+        return all;
+      };
+      out.emplace_back(signature.name, names(GRAFT_INPUTS, signature.input_count),
+                       names(GRAFT_OUTPUTS, signature.output_count));
+    }
+    return out;
+  }));
+}
+
 void open_cache(ContextHandle& self, const std::string& folder, bool self_test) {
   check(self.call([&] { return graft::open_cache(self.context(), {.folder = folder, .self_test = self_test}); }));
 }
@@ -99,6 +131,25 @@ void add_model(py::module_& module) {
            [](ModelHandle& self, const std::string& quantize) {
              self.tell([&](auto& m) { return m.merge_adapters(quantize); });
            })
+      .def("load_adapters_bytes",
+           [](ModelHandle& self, const py::bytes& file) {
+             const std::string_view bytes = file;
+             self.tell(
+                 [&](auto& m) { return m.load_adapters(Source::copy(detail::bytes_at(bytes.data(), bytes.size()))); });
+           })
+      .def("load_adapters_together",
+           [](ModelHandle& self, const std::vector<std::pair<std::string, double>>& files) {
+             self.tell([&](auto& m) { return m.load_adapters(files); });
+           })
+      .def("metadata",
+           [](ModelHandle& self) {
+             return self.ask([](auto& m) -> Result<std::map<std::string, std::string>> { return m.metadata(); });
+           })
+      .def("set_metadata",
+           [](ModelHandle& self, const std::string& key, const std::optional<std::string>& value) {
+             self.tell([&](auto& m) { return value ? m.set_metadata(key, *value) : m.remove_metadata(key); });
+           })
+      .def("signatures", signatures)
       .def("save_adapters", [](ModelHandle& self,
                                const std::string& path) { self.tell([&](auto& m) { return m.save_adapters(path); }); })
       .def("session", [](const std::shared_ptr<ModelHandle>& self,
@@ -136,6 +187,7 @@ void add_model(py::module_& module) {
 }  // namespace
 
 void add_context(py::module_& module) {
+  py::class_<PyCipher, std::shared_ptr<PyCipher>>(module, "Cipher").def(py::init<std::size_t, py::object>());
   py::class_<ContextHandle, std::shared_ptr<ContextHandle>>(module, "Context")
       .def(py::init(&open_context))
       .def_property_readonly("device_name", [](ContextHandle& self) { return self.context().device_name(); })
@@ -147,6 +199,7 @@ void add_context(py::module_& module) {
            })
       .def("set_progress", [](ContextHandle& self, py::object told) { self.set_progress(std::move(told)); })
       .def("open_cache", open_cache)
+      .def("load_bytes", load_bytes)
       .def("load", load);
   add_model(module);
 }

@@ -1,5 +1,7 @@
 #include "platform/python/native/handles.h"
 
+#include <cstring>
+
 namespace graft::python {
 
 void raise(const Status& status) {
@@ -37,6 +39,24 @@ void ContextHandle::set_progress(py::object told) {
         });
     return Status();
   }));
+}
+
+bool PyCipher::turned(const char* method, std::span<const std::byte> associated, std::span<const std::byte> in,
+                      std::span<std::byte> out) {
+  const py::gil_scoped_acquire acquired;
+  const auto bytes = [](std::span<const std::byte> from) {
+    return py::bytes(reinterpret_cast<const char*>(from.data()), from.size());
+  };
+  try {
+    const auto made = cipher_.get().attr(method)(bytes(associated), bytes(in)).cast<py::bytes>();
+    const std::string_view turned = made;
+    if (turned.size() != out.size()) return false;
+    std::memcpy(out.data(), turned.data(), turned.size());
+    return true;
+  } catch (py::error_already_set& error) {
+    error.discard_as_unraisable("a checkpoint's cipher");
+    return false;
+  }
 }
 
 void ContextHandle::open(ContextOptions options, py::object log) {

@@ -64,6 +64,9 @@ class ContextHandle {
   /// the call, which ends. None: nobody is told.
   void set_progress(py::object told);
 
+  /// What graft's own threads may use is there as long as the context is.
+  void keep(std::shared_ptr<void> used) { kept_.push_back(std::move(used)); }
+
   /// Destroys what `destroy` holds: now, or after the call that this thread is in.
   void retire(std::function<void()> destroy);
 
@@ -77,6 +80,7 @@ class ContextHandle {
   std::vector<std::function<void()>> retired_;
   std::mutex log_mutex_;
   std::vector<std::pair<int, std::string>> log_lines_;
+  std::vector<std::shared_ptr<void>> kept_;
   std::optional<py::object> log_;
   std::optional<py::object> told_;
   std::optional<py::error_already_set> raised_;  // by told_
@@ -93,6 +97,43 @@ T value_of(Result<T> result) {
 inline void check(const Status& status) {
   if (!status.ok()) raise(status);
 }
+
+/// An object of Python that goes with the interpreter's lock, whoever lets go of it.
+class Kept {
+ public:
+  explicit Kept(py::object object) : object_(std::move(object)) {}
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    const py::gil_scoped_acquire acquired;
+    object_ = py::object();
+  }
+  const py::object& get() const { return object_; }
+
+ private:
+  py::object object_;
+};
+
+/// A cipher whose methods seal(associated, plain) and open(associated, sealed) give bytes, or raise.
+class PyCipher : public graft::Cipher {
+ public:
+  PyCipher(std::size_t overhead, py::object cipher) : overhead_(overhead), cipher_(std::move(cipher)) {}
+  std::size_t overhead() const override { return overhead_; }
+  bool seal(std::span<const std::byte> associated, std::span<const std::byte> plain,
+            std::span<std::byte> out) override {
+    return turned("seal", associated, plain, out);
+  }
+  bool open(std::span<const std::byte> associated, std::span<const std::byte> sealed,
+            std::span<std::byte> out) override {
+    return turned("open", associated, sealed, out);
+  }
+
+ private:
+  bool turned(const char* method, std::span<const std::byte> associated, std::span<const std::byte> in,
+              std::span<std::byte> out);
+  std::size_t overhead_;
+  Kept cipher_;
+};
 
 /// A graft object and what must outlive it.
 template <typename Object, typename Parent>
@@ -140,6 +181,7 @@ using GeneratorHandle = Owned<graft::Generator, ModelHandle>;
 using EmbedderHandle = Owned<graft::Embedder, ModelHandle>;
 using ImportanceHandle = Owned<graft::Importance, ModelHandle>;
 using TokenizerHandle = Owned<graft::Tokenizer, ModelHandle>;
+using StoreHandle = Owned<graft::Store, ContextHandle>;
 
 // What each file adds to the module.
 void add_options(py::module_& module);
@@ -147,5 +189,8 @@ void add_context(py::module_& module);
 void add_session(py::module_& module);
 void add_trainer(py::module_& module);
 void add_generator(py::module_& module);
+void add_data(py::module_& module);
+void add_delta(py::module_& module);
+void add_inspection(py::module_& module);
 
 }  // namespace graft::python

@@ -10,4 +10,7 @@ PYBIND11_MODULE(_graft, module) {
   graft::python::add_session(module);
   graft::python::add_generator(module);
   graft::python::add_trainer(module);
+  graft::python::add_data(module);
+  graft::python::add_delta(module);
+  graft::python::add_inspection(module);
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "platform/python/native/data.h"
 #include "platform/python/native/handles.h"
 
 namespace graft::python {
@@ -106,7 +107,17 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("div_factor", &TrainerOptions::div_factor)
       .def_readwrite("final_div_factor", &TrainerOptions::final_div_factor)
       .def_readwrite("power", &TrainerOptions::power)
-      .def_readwrite("neftune_alpha", &TrainerOptions::neftune_alpha);
+      .def_readwrite("neftune_alpha", &TrainerOptions::neftune_alpha)
+      .def_readwrite("distill_weight", &TrainerOptions::distill_weight)
+      .def_readwrite("preference_beta", &TrainerOptions::preference_beta)
+      .def_readwrite("desirable_weight", &TrainerOptions::desirable_weight)
+      .def_readwrite("undesirable_weight", &TrainerOptions::undesirable_weight)
+      .def_readwrite("proximal", &TrainerOptions::proximal)
+      .def_readwrite("predictions", &TrainerOptions::predictions)
+      .def_readwrite("no_fusion", &TrainerOptions::no_fusion)
+      // For as long as the call that they are for: the package keeps the objects.
+      .def("set_teacher", [](TrainerOptions& o, ModelHandle& teacher) { o.teacher = teacher->get(); })
+      .def("set_data", [](TrainerOptions& o, DataHandle& data) { o.data = &*data; });
 }
 
 void add_running_options(py::module_& module) {
@@ -123,6 +134,7 @@ void add_running_options(py::module_& module) {
   sizes(session, "bindings", &SessionOptions::bindings);
   session.def_readwrite("budget", &SessionOptions::budget)
       .def_readwrite("of", &SessionOptions::of)
+      .def_readwrite("signature", &SessionOptions::signature)
       .def_readwrite("wrt", &SessionOptions::wrt)
       .def_readwrite("fetch", &SessionOptions::fetch)
       .def_readwrite("train_mode", &SessionOptions::train_mode)
@@ -210,6 +222,7 @@ void add_other_options(py::module_& module) {
       .def_readwrite("from_", &CheckpointOptions::from)
       .def_readwrite("with_changes", &CheckpointOptions::with_changes)
       .def_readwrite("continue_on_mismatch", &CheckpointOptions::continue_on_mismatch)
+      .def_readwrite("allow_non_finite", &CheckpointOptions::allow_non_finite)
       .def_readwrite("data", &CheckpointOptions::data)
       .def_readwrite("metadata", &CheckpointOptions::metadata);
 }
@@ -242,7 +255,8 @@ void add_infos(py::module_& module) {
       .def_readonly("accuracy", &Metrics::accuracy)
       .def_readonly("learning_rate", &Metrics::learning_rate)
       .def_readonly("loss_scale", &Metrics::loss_scale)
-      .def_readonly("skipped_steps", &Metrics::skipped_steps);
+      .def_readonly("skipped_steps", &Metrics::skipped_steps)
+      .def_readonly("reward_margin", &Metrics::reward_margin);
   py::class_<CheckpointInfo>(module, "CheckpointInfo")
       .def_readonly("step", &CheckpointInfo::step)
       .def_readonly("samples_done", &CheckpointInfo::samples_done)

@@ -33,7 +33,8 @@ Result<std::string> text_of(Generator& generator, const std::vector<std::int32_t
 /// `prompt`: text or tokens. `on_text` gets bytes, and ends the text by False; what it raises ends the text and is
 /// raised again.
 template <typename Prompt>
-py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions options, const py::object& on_text) {
+py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions options, const py::object& on_text,
+                   const py::object& on_token) {
   std::optional<py::error_already_set> raised;
   // Also without a callback: Ctrl-C ends the text.
   options.on_text = [&](std::string_view piece) {
@@ -46,6 +47,18 @@ py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions 
       return false;
     }
   };
+  if (!on_token.is_none()) {
+    options.on_token = [&](std::int32_t token, std::span<const float> logits) {
+      const py::gil_scoped_acquire acquired;
+      try {
+        const py::array_t<float> scores(static_cast<py::ssize_t>(logits.size()), logits.data());
+        return !raised && !on_token(token, scores).is(py::bool_(false));
+      } catch (py::error_already_set& error) {
+        raised.emplace(std::move(error));
+        return false;
+      }
+    };
+  }
   const auto context = self.context();
   auto text = context->call([&] { return text_of(*self, prompt, options); });
   if (raised) throw std::move(*raised);
@@ -116,6 +129,11 @@ py::dict told(const Generated& found) {
   out["reason"] = static_cast<int>(found.reason);
   out["prompt_tokens"] = found.prompt_tokens;
   out["cached_tokens"] = found.cached_tokens;
+  out["prompt_ms"] = found.prompt_ms;
+  out["generated_ms"] = found.generated_ms;
+  out["first_token_ms"] = found.first_token_ms;
+  out["drafted_tokens"] = found.drafted_tokens;
+  out["right_drafts"] = found.right_drafts;
   out["log_probabilities"] = found.log_probabilities;
   const std::size_t beside = found.tokens.empty() ? 0 : found.most_probable.size() / found.tokens.size();
   py::list most;
@@ -151,10 +169,10 @@ py::list importance_matrices(ImportanceHandle& self) {
   return out;
 }
 
-/// (tokens of a chunk, chunks that were computed)
+/// (tokens of a chunk, chunks that were computed, that wait, tokens in no chunk)
 py::tuple importance_info(ImportanceHandle& self) {
-  const auto info = self.ask([](auto& importance) { return importance.info(); });
-  return py::make_tuple(info.context, info.chunks);
+  const graft_importance_info info = self.ask([](auto& importance) { return importance.info(); });
+  return py::make_tuple(info.context, info.chunks, info.waiting, info.dropped);
 }
 
 void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& sizes) {
@@ -164,14 +182,38 @@ void resize(SessionHandle& self, const std::map<std::string, std::int64_t>& size
   self.tell([&](auto& session) { return session.resize(bindings); });
 }
 
-py::bytes decode(TokenizerHandle& self, const std::vector<std::int32_t>& tokens, bool spell_special) {
-  return py::bytes(
-      self.ask([&](auto& tokenizer) { return tokenizer.decode(tokens, {.spell_special = spell_special}); }));
+py::bytes decode(TokenizerHandle& self, const std::vector<std::int32_t>& tokens, bool spell_special, bool continued) {
+  Tokenizer::DecodeOptions options;
+  options.spell_special = spell_special;
+  options.continued = continued;
+  return py::bytes(self.ask([&](auto& tokenizer) { return tokenizer.decode(tokens, options); }));
+}
+
+/// Messages are (role, text).
+std::vector<ChatMessage> conversation(const std::vector<std::pair<std::string, std::string>>& messages) {
+  std::vector<ChatMessage> out;
+  for (const auto& [role, text] : messages) out.push_back({role, text});
+  return out;
+}
+
+Tokenizer::ChatOptions chat_options(const std::string& format, bool complete, const std::string& messages,
+                                    const std::string& tools, const std::string& documents,
+                                    const std::string& variables) {
+  Tokenizer::ChatOptions options;
+  options.format = format;
+  options.complete = complete;
+  options.messages = messages;
+  options.tools = tools;
+  options.documents = documents;
+  options.variables = variables;
+  return options;
 }
 
 std::vector<std::int32_t> encode(TokenizerHandle& self, const std::string& text, bool bare, bool parse_special) {
-  return self.ask(
-      [&](auto& tokenizer) { return tokenizer.encode(text, {.bare = bare, .parse_special = parse_special}); });
+  Tokenizer::EncodeOptions options;
+  options.bare = bare;
+  options.parse_special = parse_special;
+  return self.ask([&](auto& tokenizer) { return tokenizer.encode(text, options); });
 }
 
 }  // namespace
@@ -183,6 +225,13 @@ void add_session(py::module_& module) {
       .def("output", output)
       .def("memory", [](SessionHandle& self) { return self.ask([](auto& session) { return session.memory(); }); })
       .def("resize", resize)
+      .def("resume", [](SessionHandle& self) { self.tell([](auto& session) { return session.resume(); }); })
+      .def("swap_adapters_bytes",
+           [](SessionHandle& self, const py::bytes& file) {
+             const std::string_view bytes = file;
+             self.tell(
+                 [&](auto& s) { return s.swap_adapters(Source::copy(detail::bytes_at(bytes.data(), bytes.size()))); });
+           })
       .def("pause", [](SessionHandle& self) { self.tell([](auto& session) { return session.pause(); }); })
       .def("swap_adapters", [](SessionHandle& self, const std::string& path) {
         self.tell([&](auto& session) { return session.swap_adapters(path); });
@@ -196,7 +245,21 @@ void add_generator(py::module_& module) {
              return self.ask([](auto& tokenizer) -> Result<std::size_t> { return tokenizer.size(); });
            })
       .def("encode", encode)
-      .def("decode", decode);
+      .def("decode", decode)
+      .def("find",
+           [](TokenizerHandle& self, const std::string& token) {
+             return self.ask([&](auto& tokenizer) -> Result<std::int32_t> { return tokenizer.find(token); });
+           })
+      .def("chat",
+           [](TokenizerHandle& self, const std::vector<std::pair<std::string, std::string>>& messages,
+              const Tokenizer::ChatOptions& options) {
+             return self.ask([&](auto& t) { return t.chat(conversation(messages), options); });
+           })
+      .def("chat_text", [](TokenizerHandle& self, const std::vector<std::pair<std::string, std::string>>& messages,
+                           const Tokenizer::ChatOptions& options) {
+        return py::bytes(self.ask([&](auto& t) { return t.chat_text(conversation(messages), options); }));
+      });
+  py::class_<Tokenizer::ChatOptions>(module, "ChatOptions").def(py::init(&chat_options));
   py::class_<EmbedderHandle, std::shared_ptr<EmbedderHandle>>(module, "Embedder")
       .def("embed", embed<std::vector<std::string>>)
       .def("embed_tokens", embed<std::vector<std::vector<std::int32_t>>>)
@@ -204,12 +267,21 @@ void add_generator(py::module_& module) {
            [](EmbedderHandle& self) {
              return self.ask([](auto& embedder) -> Result<std::size_t> { return embedder.width(); });
            })
+      .def("length",
+           [](EmbedderHandle& self) {
+             return self.ask([](auto& embedder) -> Result<std::size_t> { return embedder.length(); });
+           })
       .def("memory", [](EmbedderHandle& self) { return self.ask([](auto& embedder) { return embedder.memory(); }); });
   py::class_<ImportanceHandle, std::shared_ptr<ImportanceHandle>>(module, "Importance")
       .def("add",
            [](ImportanceHandle& self, const std::string& text) {
              return self.ask([&](auto& importance) { return importance.add(text); });
            })
+      .def("add_tokens",
+           [](ImportanceHandle& self, const std::vector<std::int32_t>& tokens) {
+             return self.ask([&](auto& importance) { return importance.add(std::span<const std::int32_t>(tokens)); });
+           })
+      .def("memory", [](ImportanceHandle& self) { return self.ask([](auto& i) { return i.memory(); }); })
       .def("step", [](ImportanceHandle& self) { return self.ask([](auto& importance) { return importance.step(); }); })
       .def("matrices", importance_matrices)
       .def("info", importance_info);
@@ -219,6 +291,13 @@ void add_generator(py::module_& module) {
       .def("generate_many", generate_many)
       .def("last", last)
       .def("memory", [](GeneratorHandle& self) { return self.ask([](auto& generator) { return generator.memory(); }); })
+      .def("resume", [](GeneratorHandle& self) { self.tell([](auto& generator) { return generator.resume(); }); })
+      .def("swap_adapters_bytes",
+           [](GeneratorHandle& self, const py::bytes& file) {
+             const std::string_view bytes = file;
+             self.tell(
+                 [&](auto& g) { return g.swap_adapters(Source::copy(detail::bytes_at(bytes.data(), bytes.size()))); });
+           })
       .def("pause", [](GeneratorHandle& self) { self.tell([](auto& generator) { return generator.pause(); }); })
       .def("swap_adapters", [](GeneratorHandle& self, const std::string& path) {
         self.tell([&](auto& generator) { return generator.swap_adapters(path); });

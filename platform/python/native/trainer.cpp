@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "platform/python/native/arrays.h"
-#include "platform/python/native/handles.h"
+#include "platform/python/native/data.h"
 
 namespace graft::python {
 namespace {
@@ -71,7 +71,11 @@ py::bytes checkpoint_data(TrainerHandle& self, std::uint32_t worker) {
 void add_checkpoints(py::class_<TrainerHandle, std::shared_ptr<TrainerHandle>>& trainer) {
   trainer
       .def("open_checkpoint",
-           [](TrainerHandle& self, const CheckpointOptions& options) {
+           [](TrainerHandle& self, CheckpointOptions options, LoaderHandle* loader,
+              const std::shared_ptr<PyCipher>& cipher) {
+             options.loader = loader == nullptr ? nullptr : &**loader;
+             options.cipher = cipher.get();
+             if (cipher != nullptr) self.context()->keep(cipher);
              return self.ask([&](auto& t) { return t.open_checkpoint(options); });
            })
       .def("save_checkpoint",
@@ -81,8 +85,9 @@ void add_checkpoints(py::class_<TrainerHandle, std::shared_ptr<TrainerHandle>>& 
       .def("close_checkpoint", [](TrainerHandle& self) { self.tell([](auto& t) { return t.close_checkpoint(); }); })
       .def("set_checkpoint_data", set_checkpoint_data)
       .def("checkpoint_data", checkpoint_data)
-      .def("warm_start", [](TrainerHandle& self, const std::string& folder, const std::string& snapshot) {
-        self.tell([&](auto& t) { return t.warm_start(folder, snapshot); });
+      .def("warm_start", [](TrainerHandle& self, const std::string& folder, const std::string& snapshot,
+                            const std::shared_ptr<PyCipher>& cipher) {
+        self.tell([&](auto& t) { return t.warm_start(folder, snapshot, cipher.get()); });
       });
 }
 
@@ -112,6 +117,7 @@ void add_trainer(py::module_& module) {
       .def("memory", [](TrainerHandle& self) { return self.ask([](auto& t) { return t.memory(); }); })
       .def("set_budget",
            [](TrainerHandle& self, std::uint64_t bytes) { self.tell([&](auto& t) { return t.set_budget(bytes); }); })
+      .def("resume", [](TrainerHandle& self) { self.tell([](auto& t) { return t.resume(); }); })
       .def("pause", [](TrainerHandle& self) { self.tell([](auto& t) { return t.pause(); }); })
       .def("trim", [](TrainerHandle& self, std::uint64_t bytes) { self.tell([&](auto& t) { return t.trim(bytes); }); })
       .def("shortages", [](TrainerHandle& self) {

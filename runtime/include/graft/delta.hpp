@@ -77,7 +77,8 @@ class Delta {
       return graft_delta_average(context.get(), handles.data(), handles.size(), &raw, delta);
     });
   }
-  graft_delta* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  graft_delta* get() const { return handle_.get(); }   ///< for what only the C ABI has
+  graft_context* context() const { return context_; }  ///< the same
   /// Adds it, times rate, to the model, which must have no sessions, generators or trainers.
   Status apply_to(Model& model, double rate = 1) {
     return detail::to_status(graft_delta_apply(model.get(), handle_.get(), rate), model.context());
