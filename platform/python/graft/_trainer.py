@@ -51,7 +51,12 @@ class Metrics(NamedTuple):
     learning_rate: float
     loss_scale: float  #: of the next step; 1 where there is none
     skipped_steps: int  #: of the whole run: gradients overflowed, and nothing changed but the scale
-    reward_margin: float  #: of "dpo", "ipo", "orpo" and "kto"; NaN of other losses
+    reward_margin: Optional[float] = None  #: of "dpo", "ipo", "orpo" and "kto"; None of other losses
+
+
+def _metrics(native: Any) -> Metrics:
+    found = taken(Metrics, native)
+    return found._replace(reward_margin=None) if np.isnan(native.reward_margin) else found
 
 
 class CheckpointInfo(NamedTuple):
@@ -177,18 +182,18 @@ class Trainer:
         else float32; None where the loss has no target. After an error, ask again with the same samples: the step goes
         on where it stopped.
         """
-        return taken(Metrics, self._native.step(*self._samples(x, y)))
+        return _metrics(self._native.step(*self._samples(x, y)))
 
     def micro_step(self, x: Any, y: Any = None) -> Optional[Metrics]:
         """One micro-batch of the same step, and with the last one the update; None until then. Give the same samples."""
         metrics = self._native.micro_step(*self._samples(x, y))
-        return None if metrics is None else taken(Metrics, metrics)
+        return None if metrics is None else _metrics(metrics)
 
     def train_next(self, loader: Loader) -> Optional[Metrics]:
         """One step on the loader's next batch, by a trainer that was made for its set (the option data); None: the epochs are
         over. After an error, ask again."""
         metrics = _graft.train_next(self._native, loader._native)
-        return None if metrics is None else taken(Metrics, metrics)
+        return None if metrics is None else _metrics(metrics)
 
     def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False,
                    outcomes: bool = False) -> Evaluation:
@@ -214,8 +219,8 @@ class Trainer:
         """Loss and accuracy of any number of samples, or of a DataSet without a loader, without training: dropout off,
         running statistics used."""
         if isinstance(x, DataSet):
-            return taken(Metrics, _graft.evaluate_data(self._native, x._native))
-        return taken(Metrics, self._native.evaluate(*self._samples(x, y)))
+            return _metrics(_graft.evaluate_data(self._native, x._native))
+        return _metrics(self._native.evaluate(*self._samples(x, y)))
 
     def fit(self, batches: Iterable[tuple[Any, Any]], *, progress: bool = True) -> list[Metrics]:
         """A step for each (x, y) of `batches`, such as a DataLoader of PyTorch; the metrics of each.
