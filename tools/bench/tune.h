@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/gpu/figures.h"
 #include "runtime/model/model.h"
 #include "runtime/session/self_test/device_profile.h"
 #include "tools/bench/bench_time.h"

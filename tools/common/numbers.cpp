@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/common/text.h"
+
 namespace graft::cli {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/model_io.h"
 #include "tools/common/status.h"
 #include "tools/graft/generate_flags.h"
 

@@ -66,7 +66,7 @@ int run(int argc, char** argv) {
     if (first == command.name) actions.emplace_back(sub, command.add(*sub));
   }
   if (actions.empty() && !first.starts_with('-')) {
-    fail(graft::cat("There is no command \"", first, "\"; graft --help lists those that there are."));
+    fail(graft::cli::cat("There is no command \"", first, "\"; graft --help lists those that there are."));
     return 2;
   }
   try {
@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
   }
   for (const auto& [sub, action] : actions) {
     if (!sub->parsed()) continue;
-    if (const graft::Status status = action(); !status.ok()) return fail(status.message());
+    if (const graft::cli::Status status = action(); !status.ok()) return fail(status.message());
     // Results that did not arrive are no success: a full disk, say, behind a redirection.
     const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     return arrived ? 0 : fail("Cannot write the results to the standard output.");
