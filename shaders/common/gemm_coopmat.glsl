@@ -56,6 +56,53 @@ float store_element(const in uint row, const in uint column, const in float valu
 shared float sums[kSubgroupsM * kSubgroupsN * kSums];  // a matrix of each subgroup, on its way out
 #endif
 
+// Adds the products of the blocks in shared memory.
+#define ADD_BLOCK                                      \
+  [[unroll]] for (uint k = 0; k < kBlock; k += kMatK) {                                                     \
+    coopmat<HALF, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a[kMatsM];                                 \
+    [[unroll]] for (uint i = 0; i < kMatsM; ++i) {                                                          \
+      const uint m = (subgroup_m * kMatsM + i) * kMatM;                                                     \
+      if (kAcrossA) {                                                                                       \
+        coopMatLoad(a[i], block_a, k * kStrideA + m / 4, kStrideA, gl_CooperativeMatrixLayoutColumnMajor);  \
+      } else {                                                                                              \
+        coopMatLoad(a[i], block_a, m * kStrideA + k / 4, kStrideA, gl_CooperativeMatrixLayoutRowMajor);     \
+      }                                                                                                     \
+    }                                                                                                       \
+    [[unroll]] for (uint j = 0; j < kMatsN; ++j) {                                                          \
+      coopmat<HALF, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;                                       \
+      const uint n = (subgroup_n * kMatsN + j) * kMatN;                                                     \
+      if (kAcrossB) {                                                                                       \
+        coopMatLoad(b, block_b, k * kStrideB + n / 4, kStrideB, gl_CooperativeMatrixLayoutRowMajor);        \
+      } else {                                                                                              \
+        coopMatLoad(b, block_b, n * kStrideB + k / 4, kStrideB, gl_CooperativeMatrixLayoutColumnMajor);     \
+      }                                                                                                     \
+      [[unroll]] for (uint i = 0; i < kMatsM; ++i) {                                                        \
+        acc[i * kMatsN + j] = coopMatMulAdd(a[i], b, acc[i * kMatsN + j]);                                  \
+      }                                                                                                     \
+    }                                                                                                       \
+  }                                                                                                        
+
+#ifdef GEMM_VECTORS
+// Loads the fours of the block of k that begins at `k0`. Without a branch, at whose end a compiler would wait for them: what
+// is past the end is the last four again.
+#define LOAD_FOURS(next, count, rows, at, load4, across, quads, k0)                             \
+  [[unroll]] for (uint j = 0; j < count; ++j) {                                                 \
+    const uint i = thread + j * kThreads;                                                       \
+    const uint last = across ? k_end - 1 : (k_end - 1) & ~3u;                                   \
+    const uint k = min((k0) + (across ? i / quads : i % kQuadK * 4), last);                     \
+    const uint t = kOneStep ? 0 : k / p.inner;                                                  \
+    next[j] = HALF4(before_half4(load4(at(rows[j], t), k - t * p.inner)));                      \
+  }
+// Stores them, zeros where they were past the end.
+#define STORE_FOURS(block, next, count, stride, across, quads, k0)                              \
+  [[unroll]] for (uint j = 0; j < count; ++j) {                                                 \
+    const uint i = thread + j * kThreads;                                                       \
+    const uint k = across ? i / quads : i % kQuadK * 4;                                         \
+    const uint at = across ? k * stride + i % quads : i / kQuadK * stride + k / 4;              \
+    block[at] = (k0) + k < k_end ? next[j] : HALF4(0.0);                                        \
+  }
+#endif
+
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint thread = gl_LocalInvocationIndex;
   const uint subgroup_m = gl_SubgroupID / kSubgroupsN;
@@ -75,6 +122,31 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     cols[j] = b_col(place.n0 + (kAcrossB ? i % kQuadN * 4 : i / kQuadK));
   }
 
+#ifdef GEMM_VECTORS
+  if (kVectorA * kVectorB != 0) {
+    // The next block comes while this one is multiplied. No branch stands between the loads and the end of the loop's
+    // body, or compilers sink the loads behind the products.
+    if (k_begin < k_end) {
+      HALF4 next_a[kFoursA];
+      HALF4 next_b[kFoursB];
+      LOAD_FOURS(next_a, kFoursA, rows, a_at, a_load4, kAcrossA, kQuadM, k_begin)
+      LOAD_FOURS(next_b, kFoursB, cols, b_at, b_load4, kAcrossB, kQuadN, k_begin)
+      uint k0 = k_begin;
+      while (true) {
+        barrier();  // the last block has been read
+        STORE_FOURS(block_a, next_a, kFoursA, kStrideA, kAcrossA, kQuadM, k0)
+        STORE_FOURS(block_b, next_b, kFoursB, kStrideB, kAcrossB, kQuadN, k0)
+        barrier();
+        k0 += kBlock;
+        if (k0 >= k_end) break;
+        LOAD_FOURS(next_a, kFoursA, rows, a_at, a_load4, kAcrossA, kQuadM, k0)
+        LOAD_FOURS(next_b, kFoursB, cols, b_at, b_load4, kAcrossB, kQuadN, k0)
+        ADD_BLOCK
+      }
+      ADD_BLOCK
+    }
+  } else
+#endif
   for (uint k0 = k_begin;; k0 += kBlock) {
     vec4 next_a[kFoursA];
     vec4 next_b[kFoursB];
@@ -134,29 +206,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       }
     }
     if (k0 > k_begin) {
-      [[unroll]] for (uint k = 0; k < kBlock; k += kMatK) {
-        coopmat<HALF, gl_ScopeSubgroup, kMatM, kMatK, gl_MatrixUseA> a[kMatsM];
-        [[unroll]] for (uint i = 0; i < kMatsM; ++i) {
-          const uint m = (subgroup_m * kMatsM + i) * kMatM;
-          if (kAcrossA) {
-            coopMatLoad(a[i], block_a, k * kStrideA + m / 4, kStrideA, gl_CooperativeMatrixLayoutColumnMajor);
-          } else {
-            coopMatLoad(a[i], block_a, m * kStrideA + k / 4, kStrideA, gl_CooperativeMatrixLayoutRowMajor);
-          }
-        }
-        [[unroll]] for (uint j = 0; j < kMatsN; ++j) {
-          coopmat<HALF, gl_ScopeSubgroup, kMatK, kMatN, gl_MatrixUseB> b;
-          const uint n = (subgroup_n * kMatsN + j) * kMatN;
-          if (kAcrossB) {
-            coopMatLoad(b, block_b, k * kStrideB + n / 4, kStrideB, gl_CooperativeMatrixLayoutRowMajor);
-          } else {
-            coopMatLoad(b, block_b, n * kStrideB + k / 4, kStrideB, gl_CooperativeMatrixLayoutColumnMajor);
-          }
-          [[unroll]] for (uint i = 0; i < kMatsM; ++i) {
-            acc[i * kMatsN + j] = coopMatMulAdd(a[i], b, acc[i * kMatsN + j]);
-          }
-        }
-      }
+      ADD_BLOCK
     }
     if (k0 >= k_end) break;
     barrier();  // the last block has been read
