@@ -2,8 +2,41 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdarg>
+#include <sstream>
 
 namespace graft {
+namespace detail {
+
+std::string cat_list(std::uint64_t kinds, std::va_list parts) {
+  std::ostringstream out;
+  for (; kinds != 0; kinds >>= 4) {
+    switch (static_cast<Part>(kinds & 15)) {
+      case Part::none: break;
+      case Part::literal: out << va_arg(parts, const char*); break;
+      case Part::string: out << *va_arg(parts, const std::string*); break;
+      case Part::view: out << *va_arg(parts, const std::string_view*); break;
+      case Part::character: out << static_cast<char>(va_arg(parts, int)); break;
+      case Part::int32: out << va_arg(parts, int); break;
+      case Part::uint32: out << va_arg(parts, unsigned); break;
+      case Part::int64: out << va_arg(parts, std::int64_t); break;
+      case Part::uint64: out << va_arg(parts, std::uint64_t); break;
+      case Part::real: out << va_arg(parts, double); break;
+      case Part::address: out << va_arg(parts, const void*); break;
+    }
+  }
+  return out.str();
+}
+
+std::string cat_parts(std::uint64_t kinds, ...) {  // NOLINT(cert-dcl50-cpp)
+  std::va_list parts;
+  va_start(parts, kinds);
+  std::string text = cat_list(kinds, parts);
+  va_end(parts);
+  return text;
+}
+
+}  // namespace detail
 
 std::string bytes_text(unsigned long long bytes) {
   static constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -77,8 +77,8 @@ std::vector<std::string> sentences_of(const TextSummary& s) {
 std::string json_of(const TextSummary& s) {
   std::string out =
       cat("{\"records\":", s.records, ",\"samples\":", s.samples, ",\"length\":", s.length, ",\"tokens\":", s.tokens,
-          ",\"learned\":", s.learned, ",\"filled\":", s.filled(), ",\"filled_unpacked\":", s.filled_unpacked(),
-          ",\"packed\":", s.packed ? "true" : "false", ",\"cut\":", s.cut, ",\"cut_tokens\":", s.cut_tokens,
+          ",\"learned\":", s.learned, ",\"filled\":", s.filled(), ",\"filled_unpacked\":", s.filled_unpacked()) +
+      cat(",\"packed\":", s.packed ? "true" : "false", ",\"cut\":", s.cut, ",\"cut_tokens\":", s.cut_tokens,
           ",\"split\":", s.split, ",\"rest\":", s.rest, ",\"dropped\":{");
   for (std::size_t i = 0; i < s.dropped.size(); ++i) {
     out += cat(i == 0 ? "" : ",", '"', kReasonNames[i], "\":{\"count\":", s.dropped[i].count,

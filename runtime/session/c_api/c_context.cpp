@@ -4,6 +4,33 @@
 
 namespace graft::c_api {
 
+graft_status guarded_call(graft_context* context, GuardedBody* call, void* body) {
+  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  const CallScope<graft_context> scope(*context);
+  try {
+    if (!scope.entered()) {
+      if (scope.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
+      return GRAFT_INVALID_ARGUMENT;
+    }
+    context->control.forget_cancel();  // what came between two calls is of neither
+    std::uint64_t looked = 0;
+    const CancelScope planning([context, &looked](std::uint64_t, std::uint64_t) {
+      context->control.report(Stage::plan, ++looked, 0);
+      return context->control.is_cancelled();
+    });
+    const Status status = call(body);
+    if (!status.ok()) context->message = status.message();
+    return static_cast<graft_status>(status.code());
+  } catch (const std::bad_alloc&) {
+    // Assigning a literal this short takes no memory.
+    context->message = "Out of memory.";
+    return GRAFT_OUT_OF_MEMORY;
+  } catch (...) {
+    context->message = "Internal.";
+    return GRAFT_INTERNAL;
+  }
+}
+
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape) {
   graft_tensor_info info{};
   info.name = name;

@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "graft/graft.h"
@@ -140,33 +141,17 @@ struct graft_generator {
 
 namespace graft::c_api {
 
+/// What guarded() runs: `call(body)`.
+using GuardedBody = Status(void* body);
+/// guarded(), once for all bodies.
+graft_status guarded_call(graft_context* context, GuardedBody* call, void* body);
+
 /// Runs `body` (returning Status): nothing is thrown, and the sentence stays with the context.
 template <typename Body>
 graft_status guarded(graft_context* context, Body&& body) {
-  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
-  const CallScope<graft_context> call(*context);
-  try {
-    if (!call.entered()) {
-      if (call.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
-      return GRAFT_INVALID_ARGUMENT;
-    }
-    context->control.forget_cancel();  // what came between two calls is of neither
-    std::uint64_t looked = 0;
-    const CancelScope planning([context, &looked](std::uint64_t, std::uint64_t) {
-      context->control.report(Stage::plan, ++looked, 0);
-      return context->control.is_cancelled();
-    });
-    const Status status = body();
-    if (!status.ok()) context->message = status.message();
-    return static_cast<graft_status>(status.code());
-  } catch (const std::bad_alloc&) {
-    // Assigning a literal this short takes no memory.
-    context->message = "Out of memory.";
-    return GRAFT_OUT_OF_MEMORY;
-  } catch (...) {
-    context->message = "Internal.";
-    return GRAFT_INTERNAL;
-  }
+  using Plain = std::remove_reference_t<Body>;
+  const auto call = [](void* its) -> Status { return (*static_cast<Plain*>(its))(); };
+  return guarded_call(context, call, const_cast<std::remove_const_t<Plain>*>(&body));
 }
 
 /// The context's device, or an error where it has none.

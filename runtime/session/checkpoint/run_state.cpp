@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
+#include <sstream>
 
 #include "runtime/core/finite.h"
 #include "runtime/core/op_def.h"
@@ -115,7 +116,11 @@ SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) 
 }
 
 // As it was always hashed.
-std::string number_text(double number) { return cat(std::hexfloat, number); }
+std::string number_text(double number) {
+  std::ostringstream out;
+  out << std::hexfloat << number;
+  return out.str();
+}
 
 std::string attribute_text(const AttrValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return cat(*integer);
@@ -230,10 +235,10 @@ Configuration configuration_of(const train::Trainer& trainer) {
   Configuration out;
   out["model"] = structure_hash(trainer.model());
   const train::OptimizerOptions& o = options.optimizer;
-  out["optimizer"] =
-      cat(train::optimizer_name(o.kind), " lr ", exact_text(trainer.first_learning_rate()), " decay ",
-          exact_text(o.weight_decay), " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening), ' ',
-          o.nesterov, " betas ", exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
+  out["optimizer"] = cat(train::optimizer_name(o.kind), " lr ", exact_text(trainer.first_learning_rate()), " decay ",
+                         exact_text(o.weight_decay), " momentum ", exact_text(o.momentum), ' ', exact_text(o.dampening),
+                         ' ', o.nesterov) +
+                     cat(" betas ", exact_text(o.beta1), ' ', exact_text(o.beta2), " eps ", exact_text(o.epsilon));
   out["optimizer"] += optimizer_text(o);
   if (options.layer_decay != 1) out["optimizer"] += cat(" layer-decay ", exact_text(options.layer_decay));
   if (o.proximal > 0) out["optimizer"] += cat(" proximal ", exact_text(o.proximal));

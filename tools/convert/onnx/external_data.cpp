@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <sstream>
 
 #include "platform/base/checked.h"
 
@@ -31,7 +32,7 @@ Result<fs::path> confine(const fs::path& folder, const std::string& location) {
   }
   std::error_code failure;
   const fs::path root = fs::canonical(folder.empty() ? fs::path(".") : folder, failure);
-  if (failure) return error(Code::io_error, "the folder ", folder, " cannot be read: ", failure.message());
+  if (failure) return error(Code::io_error, "the folder ", quoted(folder), " cannot be read: ", failure.message());
   const fs::path real = fs::canonical(root / relative, failure);
   if (failure) {
     return error(Code::not_found, "the external data \"", location, "\" cannot be read: ", failure.message());
@@ -45,6 +46,12 @@ Result<fs::path> confine(const fs::path& folder, const std::string& location) {
 }
 
 }  // namespace
+
+std::string quoted(const fs::path& path) {
+  std::ostringstream out;
+  out << path;
+  return out.str();
+}
 
 Result<std::string> read_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
   GRAFT_TRY_ASSIGN(const fs::path path, confine(folder, data.location));

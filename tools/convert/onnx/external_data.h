@@ -17,6 +17,9 @@ struct ExternalData {
   std::string length;  ///< decimal, empty = what the tensor needs
 };
 
+/// A path as a message shows it: in quotes, where those within have a backslash.
+std::string quoted(const std::filesystem::path& path);
+
 /// Reads `needed` bytes. Errors: a location outside `folder` (absolute, with "..", or through a symbolic link), an
 /// offset or length that is no number, beyond the file's end or unequal to `needed`.
 Result<std::string> read_external(const std::filesystem::path& folder, const ExternalData& data, std::uint64_t needed);

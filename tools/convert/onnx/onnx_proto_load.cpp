@@ -357,18 +357,18 @@ Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesy
 Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits& limits) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(path, failure)) {
-    return error(Code::not_found, "There is no file ", path, ".");
+    return error(Code::not_found, "There is no file ", quoted(path), ".");
   }
   const std::uint64_t size = std::filesystem::file_size(path, failure);
-  if (failure) return error(Code::io_error, "The file ", path, " cannot be read: ", failure.message(), ".");
+  if (failure) return error(Code::io_error, "The file ", quoted(path), " cannot be read: ", failure.message(), ".");
   if (size > limits.max_file_bytes) {
-    return invalid("The file ", path, " has ", bytes_text(size), ", more than the limit of ",
+    return invalid("The file ", quoted(path), " has ", bytes_text(size), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
   std::ifstream file(path, std::ios::binary);
   std::vector<std::byte> bytes(size);
   if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
-    return error(Code::io_error, "The file ", path, " cannot be read.");
+    return error(Code::io_error, "The file ", quoted(path), " cannot be read.");
   }
   const std::filesystem::path parent = path.parent_path();
   auto parsed = parse_onnx(bytes, parent.empty() ? std::filesystem::path(".") : parent, limits);
