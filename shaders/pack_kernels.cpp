@@ -1,17 +1,21 @@
 // Packs compiled kernels into the program: graft_pack_kernels LIST OUT.h
 //
 // LIST has a line for each kernel, in the order of the table: the shader's folder and the path of its SPIR-V. Kernels
-// of one folder, which repeat most of each other, are compressed together, and all of them with one trained dictionary.
+// of one folder, which repeat most of each other, are written as kernel_words.h says and compressed together, and all of
+// them with one trained dictionary.
 #include <zdict.h>
 #include <zstd.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "kernel_words.h"
 
 namespace {
 
@@ -36,7 +40,7 @@ std::string train_dictionary(const std::vector<Group>& groups) {
   std::string dictionary(65536, '\0');
   const std::size_t size = ZDICT_trainFromBuffer(dictionary.data(), dictionary.size(), samples.data(), sizes.data(),
                                                  static_cast<unsigned>(sizes.size()));
-  dictionary.resize(ZDICT_isError(size) != 0 ? 0 : size / 4 * 4);  // whole words, as all groups are
+  dictionary.resize(ZDICT_isError(size) != 0 ? 0 : size);
   return dictionary;
 }
 
@@ -53,7 +57,7 @@ bool append_frame(Packed& packed, const std::string& code, const std::string& di
   ZSTD_freeCCtx(context);
   if (ZSTD_isError(size) != 0) return false;
   packed.rows += "    {" + std::to_string(packed.bytes.size()) + ", " + std::to_string(size) + ", " +
-                 std::to_string(code.size() / 4) + "},\n";
+                 std::to_string(code.size()) + "},\n";
   packed.bytes.append(frame, 0, size);
   return true;
 }
@@ -84,9 +88,15 @@ int main(int argc, char** argv) {
     if (!file || code.empty() || code.size() % 4 != 0) return fail(path + " is no SPIR-V");
     if (groups.empty() || groups.back().folder != folder) groups.push_back({folder, {}});  // kernels of a folder follow each other
     std::string& all = groups.back().code;
-    places += "    {" + std::to_string(groups.size() - 1) + ", " + std::to_string(all.size() / 4) + ", " +
-              std::to_string(code.size() / 4) + "},\n";
-    all += code;
+    const std::size_t first = all.size();
+    std::vector<std::uint32_t> words(code.size() / 4), again(words.size());
+    std::memcpy(words.data(), code.data(), code.size());
+    if (!graft::shaders::write_kernel(words, all)) return fail(path + " has instructions of no kernel");
+    if (!graft::shaders::read_kernel(std::as_bytes(std::span(all)).subspan(first), again) || again != words) {
+      return fail(path + " would not be read as it was written");
+    }
+    places += "    {" + std::to_string(groups.size() - 1) + ", " + std::to_string(first) + ", " +
+              std::to_string(words.size()) + "},\n";
   }
   // A dictionary costs its own bytes: a few kernels are smaller without.
   Packed best = pack(groups, train_dictionary(groups));

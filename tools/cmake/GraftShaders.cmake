@@ -53,6 +53,7 @@ set(ids "")
 set(known_kernels "")
 set(list "")  # of what is packed: a line for each kernel
 set(place 0)
+set(spelled "")
 set(rows "")
 set(GRAFT_SHADER_OUTPUTS "")
 foreach(shader IN LISTS GRAFT_SHADER_FILES)
@@ -104,7 +105,8 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       list(APPEND left_out_${lacking} ${name})
     endif()
     if(lacking OR NOT has)
-      string(APPEND rows "    {\"${name}\", ${bits}, ${trains}, {}},\n")
+      string(APPEND spelled "    \"${name}\"\n")
+      string(APPEND rows "    {sizeof(\"${name}\") - 1, ${bits}, ${trains}, -1},\n")
       continue()
     endif()
     set(code ${GRAFT_SHADER_DIR}/${name}.spv)
@@ -121,7 +123,8 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${code})
     string(APPEND list "${family} ${code}\n")
-    string(APPEND rows "    {\"${name}\", ${bits}, ${trains}, kPlaces[${place}]},\n")
+    string(APPEND spelled "    \"${name}\"\n")
+    string(APPEND rows "    {sizeof(\"${name}\") - 1, ${bits}, ${trains}, ${place}},\n")
     math(EXPR place "${place} + 1")
   endforeach()
 endforeach()
@@ -154,7 +157,7 @@ ${feature_bits}};
 /// Where the code of a kernel lies: kernels of one folder are packed as one.
 struct KernelPlace {
   std::uint32_t group = 0;
-  std::uint32_t first = 0;  ///< word of the unpacked group
+  std::uint32_t first = 0;  ///< byte of the unpacked group
   std::uint32_t words = 0;
 };
 struct KernelInfo {
@@ -187,16 +190,40 @@ ${ids}  count_,
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT
 "// Generated from shaders/ by tools/cmake/GraftShaders.cmake.
 #include \"shaders/kernels.gen.h\"
+#include <iterator>
 #include \"shaders/kernel_code.h\"
 #include \"shaders/kernels.pack.h\"
 namespace graft::shaders {
+namespace {
+// Made into a table when it is first asked for: names one behind the other need no pointers, which a linker would have to list.
+constexpr char kNames[] =
+${spelled}    \"\";
+struct Row {
+  std::uint8_t name_size, features;
+  bool training;
+  std::int16_t place;  // of kPlaces, or -1
+};
+constexpr Row kRows[] = {
+${rows}    {0, 0, false, -1},
+};
+struct Table {
+  KernelInfo kernels[std::size(kRows)];
+  Table() {
+    const char* name = kNames;
+    for (std::size_t i = 0; i < std::size(kRows); ++i) {
+      const Row& row = kRows[i];
+      kernels[i] = {{name, row.name_size}, row.features, row.training, row.place < 0 ? KernelPlace{} : kPlaces[row.place]};
+      name += row.name_size;
+    }
+  }
+};
+}  // namespace
 const KernelInfo& kernel_info(KernelId id) {
-  static const KernelInfo kTable[] = {
-${rows}    {\"\", 0, false, {}},
-  };
-  return kTable[static_cast<std::uint16_t>(id)];
+  static const Table table;
+  return table.kernels[static_cast<std::uint16_t>(id)];
 }
 std::span<const PackedGroup> kernel_groups() { return kGroups; }
+std::size_t kernel_count() { return static_cast<std::size_t>(KernelId::count_); }
 std::span<const std::byte> packed_kernels() { return std::as_bytes(std::span(kPacked)).first(kPackedBytes); }
 }  // namespace graft::shaders
 " @ONLY)
