@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "platform/base/numbers.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/data/draws.h"
 
 namespace graft::data {
@@ -77,7 +78,7 @@ Result<std::vector<Rows>> split_rows(const std::vector<std::int64_t>& labels, st
                      " samples that there are.");
     }
     pieces *= split.shards;
-    std::ranges::stable_sort(rows, [&](std::uint64_t a, std::uint64_t b) { return labels[a] < labels[b]; });
+    graft::stable_sort(rows, [&](std::uint64_t a, std::uint64_t b) { return labels[a] < labels[b]; });
   }
   Rows order(pieces);
   std::iota(order.begin(), order.end(), std::uint64_t{0});

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "platform/base/stable_sort.h"
+
 namespace graft::delta {
 namespace {
 
@@ -99,7 +101,7 @@ Svd svd(const Matrix& a) {
   for (std::size_t j = 0; j < n; ++j) singular[j] = std::sqrt(dot(u.column(j), u.column(j), u.rows));
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) { return singular[i] > singular[j]; });
+  graft::stable_sort(order, [&](std::size_t i, std::size_t j) { return singular[i] > singular[j]; });
   Svd out{Matrix(u.rows, n), std::vector<double>(n), Matrix(n, n)};
   for (std::size_t j = 0; j < n; ++j) {
     const std::size_t from = order[j];

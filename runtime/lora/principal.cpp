@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/philox.h"
 
 // N. Halko, P. Martinsson, J. Tropp, "Finding Structure with Randomness", 2011: algorithm 4.4, with the singular values
@@ -154,7 +155,7 @@ std::vector<double> turn_to_singular(Vectors& q, Vectors& images) {
   diagonalize(gram, vectors);
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](std::size_t i, std::size_t j) { return gram.row(i)[i] > gram.row(j)[j]; });
+  graft::stable_sort(order, [&](std::size_t i, std::size_t j) { return gram.row(i)[i] > gram.row(j)[j]; });
   const auto combined = [&](const Vectors& x) {
     Vectors out(n, x.length);
     for (std::size_t i = 0; i < n; ++i) {

@@ -1,5 +1,6 @@
 #include "runtime/passes/layout_rules.h"
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/op_id.gen.h"
 
 #include <algorithm>
@@ -193,7 +194,7 @@ std::optional<Order> reshaped_order(const Shape& from, const Shape& to, const Or
     if (!at) return std::nullopt;
     places.emplace_back(*at, r);
   }
-  std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  graft::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   Order out;
   for (const auto& [at, r] : places) out.insert(out.end(), runs[r].to.begin(), runs[r].to.end());
   return out;

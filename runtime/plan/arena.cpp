@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/plan/residents.h"
 #include "runtime/plan/storage.h"
 
@@ -81,7 +82,7 @@ template <typename Key>
 Order sorted_by(std::size_t n, Key key) {
   Order order(n);
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  graft::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
   return order;
 }
 
@@ -164,7 +165,7 @@ ArenaLayout assign_offsets(const std::vector<Block>& blocks, std::uint64_t align
       if (layout.bytes < best.bytes) best = std::move(layout);
     }
   }
-  std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.bytes < b.bytes; });
+  graft::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) { return a.bytes < b.bytes; });
   constexpr std::size_t kStarts = 4;
   constexpr std::uint64_t kWork = 200'000'000;  // pairs of blocks looked at
   const std::uint64_t n = blocks.size();

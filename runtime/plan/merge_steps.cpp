@@ -4,6 +4,7 @@
 #include <map>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/ops/choice.h"
 #include "runtime/plan/draft.h"
 #include "shaders/kernels.gen.h"
@@ -96,7 +97,7 @@ class Merger {
     choose_turns();
     std::vector<std::uint32_t> order(plan_.steps.size());
     for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return turns_[a] < turns_[b]; });
+    graft::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return turns_[a] < turns_[b]; });
     std::vector<std::uint32_t> first(plan_.steps.size(), kNoIndex);  // per step: the group that begins with it
     std::vector<char> gone(plan_.steps.size(), 0);
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/plan/storage.h"
@@ -133,8 +134,8 @@ std::vector<std::uint32_t> given_order(const Problem& p, const Graph& graph, con
   for (std::size_t i = 0; i < preferred.size(); ++i) place[preferred[i].index] = i;
   std::vector<std::uint32_t> given(p.nodes.size());
   std::iota(given.begin(), given.end(), 0u);
-  std::stable_sort(given.begin(), given.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return place[p.nodes[a]] < place[p.nodes[b]]; });
+  graft::stable_sort(given.begin(), given.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return place[p.nodes[a]] < place[p.nodes[b]]; });
   return given;
 }
 

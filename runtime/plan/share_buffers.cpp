@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/plan/draft.h"
 
 namespace graft {
@@ -46,7 +47,7 @@ void unite(PlanBinding& range, const PlanBinding& other) {
 
 std::vector<Place> places_of(const std::vector<PlanBinding>& bound) {
   std::vector<PlanBinding> sorted = bound;
-  std::stable_sort(sorted.begin(), sorted.end(), before);
+  graft::stable_sort(sorted.begin(), sorted.end(), before);
   std::vector<Place> places;
   for (const PlanBinding& binding : sorted) {
     if (!places.empty() && same_place(places.back().range, binding)) {

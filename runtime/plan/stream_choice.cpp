@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "platform/base/stable_sort.h"
+
 namespace graft {
 
 StreamChoice::StreamChoice(const Residents& residents, const gpu::Caps& caps, std::span<const Plan* const> plans,
@@ -17,8 +19,8 @@ StreamChoice::StreamChoice(const Residents& residents, const gpu::Caps& caps, st
     const bool frozen = kind == ValueKind::constant || (parameters && kind == ValueKind::parameter);
     if (frozen && written_[i] == 0) candidates_.push_back({i, unit[i]});
   }
-  std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.unit < b.unit; });
+  graft::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.unit < b.unit; });
 }
 
 /// Of the residents none of which is streamed: they lie by rising offsets.

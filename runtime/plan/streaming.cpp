@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/draft.h"
 
@@ -101,8 +102,8 @@ void add_units(const std::vector<Unit>& units, const Streaming& streaming, bool 
       i = end;
     }
   }
-  std::stable_sort(refills.begin(), refills.end(),
-                   [](const auto& a, const auto& b) { return a.second.first_step < b.second.first_step; });
+  graft::stable_sort(refills.begin(), refills.end(),
+                     [](const auto& a, const auto& b) { return a.second.first_step < b.second.first_step; });
   for (const auto& [end, refill] : refills) {
     layout.refills.push_back(refill);
     layout.last.push_back(end);

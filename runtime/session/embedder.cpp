@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/build.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/lora/adapter.h"
@@ -111,7 +112,8 @@ Result<std::vector<float>> Embedder::embed(std::span<const std::vector<text::Tok
   for (const auto& text : texts) counts_.push_back(static_cast<std::uint32_t>(text.size()));
   std::vector<std::size_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return padded(texts[i].size()); });
+  graft::stable_sort(order,
+                     [&](std::size_t i, std::size_t j) { return padded(texts[i].size()) < padded(texts[j].size()); });
   std::vector<float> out(texts.size() * width_);
   for (std::size_t first = 0; first < order.size();) {
     const std::uint32_t length = padded(texts[order[first]].size());

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <set>
 
+#include "platform/base/stable_sort.h"
+
 namespace graft {
 namespace {
 
@@ -46,8 +48,8 @@ TextLayout::TextLayout(std::vector<TextPiece> pieces, std::uint32_t length, bool
   const std::size_t count = pieces_.size();
   order_.resize(count);
   std::iota(order_.begin(), order_.end(), 0U);
-  std::ranges::stable_sort(order_,
-                           [&](std::uint32_t a, std::uint32_t b) { return pieces_[a].places() > pieces_[b].places(); });
+  graft::stable_sort(order_,
+                     [&](std::uint32_t a, std::uint32_t b) { return pieces_[a].places() > pieces_[b].places(); });
   Bins bins(length);
   std::vector<std::uint32_t> bin_of(count);
   for (const std::uint32_t piece : order_) bin_of[piece] = bins.take(pieces_[piece].places());

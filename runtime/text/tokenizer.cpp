@@ -5,6 +5,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/text/character_map.h"
 #include "runtime/text/encoder.h"
 #include "runtime/text/piece_table.h"
@@ -141,7 +142,7 @@ Status Tokenizer::State::index_special() {
     normal_spellings.emplace(id, std::move(normal));
   }
   const auto sort = [](auto& table, auto size_of) {
-    for (auto& ids : table) std::ranges::stable_sort(ids, std::greater(), size_of);
+    for (auto& ids : table) graft::stable_sort(ids, [&](TokenId a, TokenId b) { return size_of(a) > size_of(b); });
   };
   sort(special, [&](TokenId id) { return spelling(id).size(); });
   sort(special_normal, [&](TokenId id) { return spelling(id).size(); });

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/text/unicode_table.h"
 
 namespace graft::text {
@@ -250,7 +251,7 @@ std::u32string normal_form_d(std::u32string_view text, bool compatible) {
   for (auto at = out.begin(); at != out.end();) {
     const auto marks = std::find_if(at, out.end(), [&](char32_t v) { return cls(v) != 0; });
     at = std::find_if(marks, out.end(), [&](char32_t v) { return cls(v) == 0; });
-    std::stable_sort(marks, at, [&](char32_t a, char32_t b) { return cls(a) < cls(b); });
+    graft::stable_sort(marks, at, [&](char32_t a, char32_t b) { return cls(a) < cls(b); });
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/exec/capture.h"
 #include "runtime/exec/memory.h"
 #include "runtime/passes/fuse.h"
@@ -54,7 +55,7 @@ void deal_tensors(std::uint32_t workers, TrainingGraph& graph) {
   };
   std::vector<TrainedTensor*> tensors;
   for (TrainedTensor& tensor : graph.tensors) tensors.push_back(&tensor);
-  std::ranges::stable_sort(tensors, std::greater<>(), size_of);
+  graft::stable_sort(tensors, [&](const TrainedTensor* a, const TrainedTensor* b) { return size_of(a) > size_of(b); });
   std::vector<std::uint64_t> loads(workers, 0);
   for (TrainedTensor* const tensor : tensors) {
     const auto least = std::ranges::min_element(loads);

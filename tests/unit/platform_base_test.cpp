@@ -1,6 +1,7 @@
 // Status and Result, checked arithmetic, the host allocator, the log sink and toggles.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -9,11 +10,15 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "platform/base/allocator.h"
 #include "platform/base/checked.h"
 #include "platform/base/log.h"
 #include "platform/base/numbers.h"
+#include "platform/base/stable_sort.h"
 #include "platform/base/status.h"
 #include "platform/base/toggles.h"
 
@@ -47,6 +52,100 @@ TEST(Result, MovesItsValue) {
   const std::unique_ptr<int> value = std::move(result).value();
   EXPECT_EQ(*value, 5);
   EXPECT_EQ(half(3).with_context("Outer").status().message(), "Outer: The value 3 is odd.");
+}
+
+TEST(Status, StaysFailedWhereItWasMovedFrom) {
+  Status first = invalid("one");
+  const Status copy = first;
+  Status second = std::move(first);
+  EXPECT_FALSE(first.ok());  // NOLINT(bugprone-use-after-move): what is tested
+  EXPECT_EQ(first.message(), "");
+  EXPECT_FALSE(Status(first).ok());
+  EXPECT_EQ(second.message(), "one");
+  second = std::move(second).with_context("zero");
+  EXPECT_EQ(second.message(), "zero: one");
+  EXPECT_EQ(copy.message(), "one");
+  Status& itself = second;
+  second = itself;
+  EXPECT_EQ(second.message(), "zero: one");
+  second = std::move(itself);
+  EXPECT_EQ(second.message(), "zero: one");
+  second = ok_status();
+  EXPECT_TRUE(second.ok());
+  EXPECT_EQ(second.code(), Code::ok);
+  EXPECT_EQ(second.message(), "");
+  EXPECT_TRUE(Status(second).with_context("none").ok());
+}
+
+TEST(Status, IsTriedAsAValueAndAsAReference) {
+  const auto tried = [](const auto& given) -> Status {
+    GRAFT_TRY(given);
+    return unsupported("went on");
+  };
+  const Status failed = corrupt("damaged");
+  EXPECT_EQ(tried(failed).message(), "damaged");
+  EXPECT_EQ(tried(Result<int>(failed)).message(), "damaged");
+  EXPECT_EQ(tried(ok_status()).message(), "went on");
+  EXPECT_EQ(tried(Result<int>(1)).message(), "went on");
+  EXPECT_EQ(failed.message(), "damaged") << "it was copied";
+}
+
+TEST(Result, StaysWithoutAValueWhenItsErrorWasTaken) {
+  const auto alive = std::make_shared<int>(0);
+  {
+    Result<std::shared_ptr<int>> failed = invalid("none");
+    EXPECT_EQ(std::move(failed).status().message(), "none");
+    EXPECT_FALSE(failed.ok());  // NOLINT(bugprone-use-after-move): what is tested
+    failed = alive;
+    ASSERT_TRUE(failed.ok());
+    EXPECT_EQ(alive.use_count(), 2);
+    Result<std::shared_ptr<int>> copy = failed;
+    EXPECT_EQ(alive.use_count(), 3);
+    copy = Status(invalid("gone"));
+    EXPECT_EQ(alive.use_count(), 2);
+    copy = std::move(failed);
+    EXPECT_EQ(alive.use_count(), 2);
+    EXPECT_EQ(*copy, alive);
+  }
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+TEST(Text, PartsAreWrittenAsAStreamDoes) {
+  const auto expect_as_streamed = [](const auto&... parts) {
+    std::ostringstream out;
+    (out << ... << parts);
+    EXPECT_EQ(cat(parts...), out.str());
+    EXPECT_EQ(invalid(parts...).message(), out.str());
+  };
+  enum Plain : std::uint8_t { plain = 65 };
+  enum Signed : int { negative = -3 };
+  const std::string text = std::string("with\0zero", 9);
+  const char* const pointer = "pointer";
+  const void* const address = &text;
+  expect_as_streamed("literal", text, std::string_view(text).substr(3), pointer, 'c', "");
+  expect_as_streamed(true, false, static_cast<signed char>('s'), static_cast<unsigned char>('u'), plain, negative);
+  expect_as_streamed(static_cast<short>(-5), static_cast<unsigned short>(65535), -7, 4294967295u, INT64_MIN,
+                     UINT64_MAX);
+  expect_as_streamed(1.0f / 3, 2.0 / 3, 1e300, -0.0, std::numeric_limits<double>::infinity(), 100000.0, 1e6, address);
+  expect_as_streamed(1, 2u, 3l, 4ul, 5.5, "6", '7', true, -9, 10ll, 11ull, 12.5f, "13", text, '5', "16");
+  EXPECT_EQ(cat(), "");
+}
+
+TEST(StableSort, GivesWhatTheStandardLibraryDoes) {
+  std::mt19937 random(1);
+  for (std::size_t count = 0; count < 300; count += count < 40 ? 1 : 37) {
+    std::vector<std::pair<unsigned, std::unique_ptr<std::size_t>>> sorted;
+    std::vector<std::pair<unsigned, std::size_t>> expected;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto key = static_cast<unsigned>(random() % 7);
+      sorted.emplace_back(key, std::make_unique<std::size_t>(i));
+      expected.emplace_back(key, i);
+    }
+    const auto less = [](const auto& a, const auto& b) { return a.first < b.first; };
+    graft::stable_sort(sorted, less);
+    std::stable_sort(expected.begin(), expected.end(), less);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(*sorted[i].second, expected[i].second) << count << ' ' << i;
+  }
 }
 
 TEST(Checked, SeesEveryOverflow) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/plan/recompute/recompute_segments.h"
 
 namespace graft {
@@ -244,8 +245,8 @@ class Search {
     if (all.size() <= kSmall) return all;
     std::vector<std::size_t> around = alive_at_peak(choice);
     std::erase_if(all, [&](std::size_t c) { return choice.dropped[c] == 0; });
-    std::stable_sort(all.begin(), all.end(),
-                     [&](std::size_t a, std::size_t b) { return evaluate_.work(a) > evaluate_.work(b); });
+    graft::stable_sort(all.begin(), all.end(),
+                       [&](std::size_t a, std::size_t b) { return evaluate_.work(a) > evaluate_.work(b); });
     all.resize(std::min(all.size(), kNeighbours));
     around.insert(around.end(), all.begin(), all.end());
     return around;
@@ -259,8 +260,8 @@ class Search {
     for (std::size_t c = 0; c < choice.dropped.size(); ++c) {
       if (choice.dropped[c] == 0 && alive[c] != 0) kept.push_back(c);
     }
-    std::stable_sort(kept.begin(), kept.end(),
-                     [&](std::size_t a, std::size_t b) { return evaluate_.bytes(a) > evaluate_.bytes(b); });
+    graft::stable_sort(kept.begin(), kept.end(),
+                       [&](std::size_t a, std::size_t b) { return evaluate_.bytes(a) > evaluate_.bytes(b); });
     kept.resize(std::min(kept.size(), kNeighbours));
     return kept;
   }
@@ -305,8 +306,8 @@ RecomputeChoice relax(RecomputeEvaluator& evaluate, const RecomputeClasses& clas
   for (std::size_t c = 0; c < choice.dropped.size(); ++c) {
     if (choice.dropped[c] != 0) gone.push_back(c);
   }
-  std::stable_sort(gone.begin(), gone.end(),
-                   [&](std::size_t a, std::size_t b) { return density(evaluate, a) > density(evaluate, b); });
+  graft::stable_sort(gone.begin(), gone.end(),
+                     [&](std::size_t a, std::size_t b) { return density(evaluate, a) > density(evaluate, b); });
   std::size_t chunk = gone.size();
   std::size_t trials = 0;
   for (std::size_t at = 0; at < gone.size() && trials < kRelaxTrials;) {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/text/unicode.h"
 
 namespace graft::text::jinja {
@@ -241,8 +242,8 @@ class JsonWriter {
       for (const auto* item : items) {
         if (!order(item->first, items[0]->first)) return invalid("the keys of a mapping have no order");
       }
-      std::stable_sort(items.begin(), items.end(),
-                       [](const auto* a, const auto* b) { return order(a->first, b->first).value_or(0) < 0; });
+      graft::stable_sort(items.begin(), items.end(),
+                         [](const auto* a, const auto* b) { return order(a->first, b->first).value_or(0) < 0; });
     }
     out.add("{");
     for (std::size_t i = 0; i < items.size(); ++i) {

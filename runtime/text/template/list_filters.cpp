@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/text/template/text_tools.h"
 
 namespace graft::text::jinja {
@@ -87,7 +88,7 @@ std::vector<std::size_t> sorted_places(Run& run, const std::vector<Value>& keys,
     if (!check(check, keys[0], keys[i])) return {};
   }
   if (!run.step(keys.size() * 4)) return {};
-  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+  graft::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
     const int how = order(keys[a], keys[b]).value_or(0);
     return reverse ? how > 0 : how < 0;
   });
