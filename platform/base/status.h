@@ -204,8 +204,8 @@ Status to_status(const Result<T>& result) {
 /// GRAFT_TRY_ASSIGN(auto file, open(path)): binds the value, or returns the error.
 #define GRAFT_TRY_ASSIGN(lhs, expr) GRAFT_TRY_ASSIGN_IMPL(GRAFT_CONCAT(graft_result_, __LINE__), lhs, expr)
 #define GRAFT_TRY_ASSIGN_IMPL(tmp, lhs, expr)            \
-  auto tmp = (expr); /* NOLINT: a name */                \
-  if (!tmp.ok()) [[unlikely]]                            \
+  auto tmp = (expr);                /* NOLINT: a name */ \
+  if (!tmp.ok()) [[unlikely]]       /* NOLINT: a name */ \
     return std::move(tmp).status(); /* NOLINT: a name */ \
   lhs = std::move(tmp).value()      /* NOLINT: a declaration */
 
