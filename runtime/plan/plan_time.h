@@ -28,7 +28,7 @@ struct PlanTime {
 /// `target`: the one that the plan was made for.
 PlanTime estimate_plan(const Plan& plan, const gpu::Target& target, const gpu::Speed& speed);
 
-/// The rate of arithmetic at which a product of size^3 runs with the variant that the target's rules choose, as a share
+/// The rate of arithmetic at which a product of size^3 runs with the variant that is chosen for the target, as a share
 /// of Speed::f32_flops: what turns a measured product into the peak that Speed wants.
 double product_share(const gpu::Target& target, std::uint64_t size, const gpu::Speed& speed);
 

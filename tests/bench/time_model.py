@@ -6,7 +6,7 @@ Kernels and shapes are those of `graft bench ops`; variants those that `graft be
 convolutions that compile and run in a few minutes on software. Times are processor time on a CPU device of a shared
 machine, unless --clock is given. Prints Spearman's coefficient of rank correlation of all of them, of each list, within
 the variants of one problem (mean and least), and what it would cost to take the model's choice instead of the fastest,
-beside what the rules' choice costs.
+beside what the choice that graft makes costs.
 """
 import argparse
 import json
@@ -96,7 +96,7 @@ def main():
             by_rules.append(choice["usual_seconds"] / fastest)
         print(f"  {title} problems: {len(within)}, rank correlation {statistics.mean(within):.3f} (least {min(within):.3f}); the "
               f"model's choice takes {statistics.geometric_mean(by_model):.3f} times as long as the fastest (most "
-              f"{max(by_model):.2f}), the rules' choice {statistics.geometric_mean(by_rules):.3f} (most {max(by_rules):.2f})")
+              f"{max(by_model):.2f}), graft's choice {statistics.geometric_mean(by_rules):.3f} (most {max(by_rules):.2f})")
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"ops": ops, "fitted": fitted, "other": others}, file, indent=1)

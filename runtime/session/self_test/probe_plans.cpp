@@ -22,7 +22,8 @@ std::string_view kernel_of(std::string_view choice_key) {
 
 const Variant* variant_of(const PlanChoice& choice) { return variant_named(choice.key, choice.variant); }
 
-// The tiles that rules may choose for a kernel which is the `number`th of its family.
+// The tiles that rules, or for usual sizes the model of time, may choose for a kernel which is the `number`th of its
+// family.
 std::vector<std::string_view> tile_names(const gpu::Target& target, std::uint8_t number,
                                          const shaders::KernelInfo& kernel) {
   const bool brain = (kernel.features & shaders::needs_bfloat16) != 0;
