@@ -1,9 +1,9 @@
 #include "runtime/data/loader.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "platform/base/checked.h"
-#include "platform/os/threads.h"
 
 namespace graft::data {
 namespace {

@@ -7,11 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "platform/base/allocator.h"
+#include "platform/os/threads.h"
 #include "runtime/data/order.h"
 #include "runtime/data/readers.h"
 
@@ -124,7 +124,7 @@ class Loader {
   std::vector<std::byte*> pointers_;
 
   std::vector<Batch> batches_;  // a ring; the numbers below count since start()
-  std::thread thread_;
+  os::Thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t produced_ = 0;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "platform/os/threads.h"
-
 namespace graft::data {
 
 Readers::Readers(std::size_t threads) {
@@ -21,7 +19,7 @@ Readers::~Readers() {
     stopping_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (os::Thread& thread : threads_) thread.join();
 }
 
 void Readers::take_part() {

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "platform/base/status.h"
+#include "platform/os/threads.h"
 
 namespace graft::data {
 
@@ -31,7 +31,7 @@ class Readers {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::thread> threads_;
+  std::vector<os::Thread> threads_;
   const std::function<Status(std::size_t)>* read_ = nullptr;
   std::size_t count_ = 0;
   std::size_t next_ = 0;

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
-#include "platform/os/threads.h"
 #include "runtime/distribute/checksum.h"
 
 namespace graft::distribute {

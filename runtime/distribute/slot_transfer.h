@@ -6,10 +6,10 @@
 #include <functional>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "platform/group/group.h"
+#include "platform/os/threads.h"
 #include "runtime/distribute/parcels.h"
 #include "runtime/distribute/wire.h"
 #include "runtime/exec/capture.h"
@@ -114,7 +114,7 @@ class SlotTransfer {
   std::vector<std::span<const std::byte>> out_;
   std::vector<std::span<std::byte>> in_;
 
-  std::thread thread_;
+  os::Thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t given_ = 0;   ///< slots of this worker

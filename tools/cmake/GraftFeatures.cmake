@@ -4,9 +4,24 @@
 #   GRAFT_TEXT=OFF      tokenizers, chat formats, generators; likewise
 #   GRAFT_OPS=...       only these ops: their names, or a file of them, as `graft plan MODEL --ops` writes it. Where
 #                       kernels (names with two underscores) stand among them, only these kernels.
+#   GRAFT_EXCEPTIONS=OFF  no exceptions: host memory that runs out ends the process, where it is an error otherwise
+option(GRAFT_EXCEPTIONS "Exceptions, of which host memory that runs out becomes an error; OFF: it ends the process" ON)
 option(GRAFT_TRAINING "Trainers, optimizers, gradients, data sets and checkpoints" ON)
 option(GRAFT_TEXT "Tokenizers, chat formats and generators" ON)
 set(GRAFT_OPS "" CACHE STRING "The ops to build: names, or a file that graft plan --ops wrote; empty: all")
+
+if(NOT GRAFT_EXCEPTIONS AND (GRAFT_BUILD_TOOLS OR GRAFT_BUILD_TESTS))
+  message(FATAL_ERROR "GRAFT_EXCEPTIONS=OFF is for the libraries alone: "
+    "add -DGRAFT_BUILD_TOOLS=OFF -DGRAFT_BUILD_TESTS=OFF.")
+endif()
+
+# graft_exceptions(<target>): without exceptions no function of it has tables to unwind the stack through it.
+function(graft_exceptions target)
+  if(NOT GRAFT_EXCEPTIONS)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>
+      -fno-unwind-tables -fno-asynchronous-unwind-tables)
+  endif()
+endfunction()
 
 if(NOT GRAFT_TRAINING OR NOT GRAFT_TEXT OR GRAFT_OPS)
   if(GRAFT_BUILD_TOOLS OR GRAFT_BUILD_TESTS)

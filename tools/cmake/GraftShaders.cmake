@@ -245,3 +245,4 @@ add_custom_command(OUTPUT ${GRAFT_SHADER_DIR}/kernels.pack.h
 add_library(graft_shaders OBJECT ${GRAFT_SHADER_DIR}/kernels.gen.cpp ${GRAFT_SHADER_DIR}/kernels.pack.h
   ${PROJECT_SOURCE_DIR}/shaders/kernel_code.cpp)
 target_link_libraries(graft_shaders PRIVATE graft_options)
+graft_exceptions(graft_shaders)

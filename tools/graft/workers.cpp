@@ -7,7 +7,6 @@
 #include "graft/gloo.h"
 #include "platform/base/checked.h"
 #include "platform/group/in_process.h"
-#include "platform/os/threads.h"
 #include "runtime/distribute/start.h"
 #include "runtime/session/callback_group.h"
 #include "runtime/train/fit.h"
@@ -288,7 +287,7 @@ Result<bool> Workers::conclude(PreparedRun& run, train::SlotExchange* exchange, 
 Status Workers::end(const Status& why) {
   if (group_.empty()) return ok_status();
   group_[0]->leave(why);
-  for (std::thread& thread : threads_) thread.join();
+  for (os::Thread& thread : threads_) thread.join();
   threads_.clear();
   for (const Status& status : ended_) {
     if (!status.ok() && status.code() != Code::cancelled) return status;

@@ -3,12 +3,12 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "graft/distribute.h"
 #include "platform/group/group.h"
 #include "platform/os/dynamic_library.h"
+#include "platform/os/threads.h"
 #include "runtime/distribute/group_exchange.h"
 #include "tools/common/status.h"
 #include "tools/graft/launch.h"
@@ -69,7 +69,7 @@ class Workers {
   os::DynamicLibrary gloo_;
   graft_group joined_ = {};
   std::vector<std::unique_ptr<group::Group>> group_;  ///< of this process's workers; empty: one worker in all
-  std::vector<std::thread> threads_;
+  std::vector<graft::os::Thread> threads_;
   std::vector<Status> ended_;  ///< by thread's rank
   bool led_ = false;           ///< when_it_leads_() was told so
   bool has_joined_ = false;    ///< this process is no newcomer to the others

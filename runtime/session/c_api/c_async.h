@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
+#include "platform/base/exceptions.h"
 #include "runtime/session/c_api/c_handles.h"
 
 namespace graft::c_api {
@@ -46,7 +48,7 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
     if (const graft_status begun = take_up(task, context); begun != GRAFT_OK) return begun;
   }
   graft_status asked = GRAFT_OUT_OF_MEMORY;
-  try {
+  or_without_memory(0, [&] {
     // In the order in which they have to go: the last may be the context, with the thread that this runs on.
     auto job = [context = Ref<graft_context>(context), its = Ref<graft_task>(task), of = Ref<Handle>(handle), done,
                 user, body = std::optional(std::move(body))]() mutable {
@@ -70,8 +72,8 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
       of = nullptr;
     };
     asked = static_cast<graft_status>(context->worker.ask(std::move(job)).code());
-  } catch (const std::bad_alloc&) {
-  }
+    return 0;
+  });
   if (asked != GRAFT_OK && task != nullptr) give_up(*task);
   return asked;
 }

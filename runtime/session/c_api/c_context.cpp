@@ -1,3 +1,4 @@
+#include "platform/base/exceptions.h"
 #include "platform/gpu/checks.h"
 #include "platform/vulkan/vulkan_device.h"
 #include "runtime/session/c_api/c_handles.h"
@@ -7,7 +8,7 @@ namespace graft::c_api {
 graft_status guarded_call(graft_context* context, GuardedBody* call, void* body) {
   if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
   const CallScope<graft_context> scope(*context);
-  try {
+  const auto run = [&]() -> graft_status {
     if (!scope.entered()) {
       if (scope.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
       return GRAFT_INVALID_ARGUMENT;
@@ -21,14 +22,12 @@ graft_status guarded_call(graft_context* context, GuardedBody* call, void* body)
     const Status status = call(body);
     if (!status.ok()) context->message = status.message();
     return static_cast<graft_status>(status.code());
-  } catch (const std::bad_alloc&) {
+  };
+  return catching(run, [context](Thrown thrown) {
     // Assigning a literal this short takes no memory.
-    context->message = "Out of memory.";
-    return GRAFT_OUT_OF_MEMORY;
-  } catch (...) {
-    context->message = "Internal.";
-    return GRAFT_INTERNAL;
-  }
+    context->message = thrown == Thrown::bad_alloc ? "Out of memory." : "Internal.";
+    return thrown == Thrown::bad_alloc ? GRAFT_OUT_OF_MEMORY : GRAFT_INTERNAL;
+  });
 }
 
 graft_tensor_info info_of(const char* name, DType dtype, const Shape& shape) {

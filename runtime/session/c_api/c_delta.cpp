@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "platform/base/exceptions.h"
 #include "runtime/delta/average.h"
 #include "runtime/delta/delta_file.h"
 #include "runtime/delta/privacy.h"
@@ -398,10 +399,8 @@ graft_status graft_delta_privacy(graft_context* context, double noise, double sh
 }
 
 uint32_t graft_delta_privacy_order(double noise, double share, uint64_t rounds, double delta) {
-  try {
+  return or_without_memory(0u, [&] {
     const auto cost = delta::privacy_of(noise, share, rounds, delta);
     return cost.ok() ? cost->order : 0;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
+  });
 }

@@ -190,7 +190,7 @@ graft_status graft_generate(graft_generator* generator, const char* prompt, cons
 graft_status graft_generate_async(graft_generator* generator, const char* prompt, const graft_generate_options* options,
                                   graft_done done, void* user) {
   if (generator == nullptr || prompt == nullptr) return GRAFT_INVALID_ARGUMENT;
-  try {
+  return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
     const auto given = read_options(options, "graft_generate_options");
     if (!given.ok()) return static_cast<graft_status>(given.status().code());
     auto wanted = generate_options(*given);
@@ -199,9 +199,7 @@ graft_status graft_generate_async(graft_generator* generator, const char* prompt
       return generate(of, std::string_view(prompt), given, wanted);
     };
     return ask(generator, done, user, job);
-  } catch (const std::bad_alloc&) {
-    return GRAFT_OUT_OF_MEMORY;
-  }
+  });
 }
 
 graft_status graft_generate_tokens(graft_generator* generator, const int32_t* prompt, size_t count,

@@ -1,7 +1,6 @@
 #include "runtime/session/c_api/c_media.h"
 
-#include <new>
-
+#include "platform/base/exceptions.h"
 #include "runtime/session/c_api/c_calls.h"
 #include "runtime/session/c_api/c_options.h"
 
@@ -47,12 +46,10 @@ class GivenCodecs final : public media::Codecs {
     const auto give = [](void* to, const float* samples, std::size_t count) {
       auto& into = *static_cast<Taken*>(to);
       if (count > into.most - into.sound.samples.size()) return 1;
-      try {
+      return or_without_memory(1, [&] {  // the app's frames need not let an exception through
         into.sound.samples.insert(into.sound.samples.end(), samples, samples + count);
-      } catch (const std::bad_alloc&) {  // which the app's frames need not let through
-        return 1;
-      }
-      return 0;
+        return 0;
+      });
     };
     const CallbackScope in_callback;
     if (given_.decode_sound(given_.user, file.data(), file.size(), &taken.sound.rate, give, &taken) != 0) {

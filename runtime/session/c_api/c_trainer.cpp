@@ -396,16 +396,14 @@ graft_status graft_train_step(graft_trainer* trainer, const void* const* inputs,
 graft_status graft_train_step_async(graft_trainer* trainer, const void* const* inputs, size_t input_count,
                                     const void* target, uint32_t samples, graft_metrics* metrics, graft_done done,
                                     void* user) {
-  try {
+  return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
     std::vector<const void*> blocks;
     if (inputs != nullptr) blocks.assign(inputs, inputs + input_count);
     return ask(trainer, done, user,
                [blocks = std::move(blocks), input_count, target, samples, metrics](graft_trainer& of) {
                  return train_step(of, blocks.empty() ? nullptr : blocks.data(), input_count, target, samples, metrics);
                });
-  } catch (const std::bad_alloc&) {
-    return GRAFT_OUT_OF_MEMORY;
-  }
+  });
 }
 
 graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, size_t input_count, const void* target,

@@ -1,4 +1,5 @@
 #include "graft/vulkan.h"
+#include "platform/base/exceptions.h"
 #include "runtime/session/c_api/c_context.h"
 #include "runtime/session/c_api/c_handles.h"
 
@@ -49,7 +50,7 @@ graft_status graft_context_create_vulkan(const graft_context_options* options, c
 graft_status graft_vulkan_wanted(const graft_vulkan_device* device, const graft_vulkan_wanted_device** wanted) {
   if (wanted == nullptr) return GRAFT_INVALID_ARGUMENT;
   *wanted = nullptr;
-  try {
+  return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
     const auto from = read_options(device, "graft_vulkan_device");
     if (!from.ok() || device == nullptr) return GRAFT_INVALID_ARGUMENT;
     auto found = vulkan::wanted_device(given_device(*from));
@@ -63,9 +64,7 @@ graft_status graft_vulkan_wanted(const graft_vulkan_device* device, const graft_
     made->queue_family = made->device.queue_family;
     *wanted = made.release();
     return GRAFT_OK;
-  } catch (const std::bad_alloc&) {
-    return GRAFT_OUT_OF_MEMORY;
-  }
+  });
 }
 
 void graft_vulkan_wanted_destroy(const graft_vulkan_wanted_device* wanted) {

@@ -4,8 +4,6 @@
 #include <deque>
 #include <utility>
 
-#include "platform/os/threads.h"
-
 namespace graft::c_api {
 
 /// The thread's as well: it may outlive the worker for the moment in which it ends.
@@ -37,7 +35,7 @@ Worker::~Worker() {
     queue_->ends = true;
   }
   queue_->changed.notify_all();
-  if (thread_.get_id() == std::this_thread::get_id()) {
+  if (thread_.is_this_thread()) {
     thread_.detach();
   } else {
     thread_.join();

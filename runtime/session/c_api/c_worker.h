@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "platform/base/status.h"
+#include "platform/os/threads.h"
 
 namespace graft::c_api {
 
@@ -24,14 +24,14 @@ class Worker {
   /// Whether a job is asking.
   bool is_this_thread() const {
     const std::lock_guard starting(starting_);
-    return thread_.get_id() == std::this_thread::get_id();
+    return thread_.is_this_thread();
   }
 
  private:
   struct Queue;
   mutable std::mutex starting_;
   std::shared_ptr<Queue> queue_;
-  std::thread thread_;
+  os::Thread thread_;
 };
 
 }  // namespace graft::c_api

@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "platform/os/threads.h"
-
 namespace graft {
 
 Result<std::unique_ptr<SnapshotThread>> SnapshotThread::create(checkpoint::Store& store, std::mutex& store_mutex,

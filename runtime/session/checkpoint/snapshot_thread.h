@@ -5,8 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "platform/os/threads.h"
 #include "runtime/checkpoint/compactor.h"
 #include "runtime/checkpoint/snapshot_writer.h"
 #include "runtime/session/checkpoint/run_state.h"
@@ -63,7 +63,7 @@ class SnapshotThread {
   Status sync_failure_;
   bool sync_wanted_ = false;
   bool stopping_ = false;
-  std::thread thread_;
+  os::Thread thread_;
 };
 
 }  // namespace graft
