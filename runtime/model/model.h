@@ -167,5 +167,7 @@ Result<Model> load_model(std::unique_ptr<os::MappedFile> bytes, std::string_view
 /// twice (checksum, then write) and never copied; weights of a file are compared with its checksums, unless they were.
 /// Saving over the file that the model was loaded from is fine. The same model gives the same bytes.
 Status save_model(os::FileSystem& files, const std::string& path, const Model& model);
+/// What save_model() would write.
+Result<HostBuffer> model_bytes(const Model& model);
 
 }  // namespace graft

@@ -160,8 +160,11 @@ Status check_root_size(const Model& model) {
 
 }  // namespace
 
-Status save_model(os::FileSystem& files, const std::string& path, const Model& model) {
-  const std::string context = cat("The model cannot be saved as \"", path, "\"");
+namespace {
+
+/// use(parts of the file, one after another). `context`: what a model that cannot be written is told with.
+template <typename Use>
+Status with_parts(const Model& model, const std::string& context, Use use) {
   GRAFT_TRY(validate(model).with_context(context));
   GRAFT_TRY(check_root_size(model).with_context(context));
   GRAFT_TRY(model.verify_weights().with_context(context));  // else damage would get a checksum that is right
@@ -191,7 +194,27 @@ Status save_model(os::FileSystem& files, const std::string& path, const Model& m
       write_at(file.segments[i]->offset + stored[index].offset, stored[index].bytes);
     }
   }
-  return os::atomic_write_file(files, path, parts);
+  return use(std::span<const std::span<const std::byte>>(parts));
+}
+
+}  // namespace
+
+Status save_model(os::FileSystem& files, const std::string& path, const Model& model) {
+  return with_parts(model, cat("The model cannot be saved as \"", path, "\""),
+                    [&](auto parts) { return os::atomic_write_file(files, path, parts); });
+}
+
+Result<HostBuffer> model_bytes(const Model& model) {
+  HostBuffer out;
+  GRAFT_TRY(with_parts(model, "The model cannot be written", [&](auto parts) -> Status {
+    std::uint64_t bytes = 0;
+    for (const auto part : parts) bytes += part.size();
+    GRAFT_TRY_ASSIGN(out, HostBuffer::create(bytes, "a model file in memory"));
+    std::byte* at = out.data();
+    for (const auto part : parts) at = std::ranges::copy(part, at).out;
+    return ok_status();
+  }));
+  return out;
 }
 
 }  // namespace graft

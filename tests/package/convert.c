@@ -51,6 +51,16 @@ int main(int argc, char** argv) {
     status = graft_convert_adapter(argv[4], argv[2], argv[5], &conversion);
     if (status != GRAFT_OK) fprintf(stderr, "%s\n", graft_conversion_message(conversion));
     graft_conversion_destroy(conversion);
+    /* The same without a file: what graft_model_load_adapters_source() takes. */
+    graft_convert_adapter_options insist = {0};
+    insist.struct_size = sizeof insist;
+    insist.any_base = 1; /* of adapters in a .graft file, which know what they were made for */
+    const void* data = NULL;
+    size_t bytes = 0;
+    if (status == GRAFT_OK) status = graft_convert_adapter_with(argv[4], argv[2], &insist, NULL, &conversion);
+    if (status == GRAFT_OK) status = graft_conversion_bytes(conversion, &data, &bytes);
+    if (status == GRAFT_OK) printf("%zu bytes of adapters\n", bytes);
+    if (status == GRAFT_OK) graft_conversion_destroy(conversion);
   }
   /* What a run keeps, as safetensors: of a folder that training wrote, which this one is not. */
   if (graft_export_snapshot("no run", NULL, "state.safetensors", &conversion) == GRAFT_OK) return 1;

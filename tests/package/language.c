@@ -147,6 +147,13 @@ static int write_several(graft_context* context, graft_model* model, const char*
     }
     if (id != 0) return fail(context, "a text");
   }
+  int agree = 0; /* 1: none of the texts depends on the others, to the bit */
+  if (graft_generator_rows_agree(generator, &agree) != GRAFT_OK) return fail(context, "rows");
+  graft_generator_info info = {0};
+  info.struct_size = sizeof info;
+  if (graft_generator_describe(generator, &info) != GRAFT_OK) return fail(context, "info");
+  printf("%u texts at once, of %u tokens each at most; as if alone: %d\n%s", (unsigned)info.sequences,
+         (unsigned)info.context, agree, info.streaming);
   graft_generator_destroy(generator);
   return 0;
 }
@@ -163,8 +170,8 @@ int main(int argc, char** argv) {
   graft_tokenizer* tokenizer = NULL;
   graft_generator* generator = NULL;
   if (graft_model_load(context, argv[1], &model) != GRAFT_OK) return fail(context, "load");
-  if (graft_tokenizer_create(model, &tokenizer) != GRAFT_OK) return fail(context, "tokenizer");
   if (graft_generator_create(model, NULL, &generator) != GRAFT_OK) return fail(context, "generator");
+  if (graft_generator_tokenizer(generator, &tokenizer) != GRAFT_OK) return fail(context, "tokenizer");
 
   const int32_t* ids = NULL;
   const char* text = NULL;
@@ -177,7 +184,8 @@ int main(int argc, char** argv) {
   if (graft_tokenizer_decode(tokenizer, ids, count, NULL, &text, NULL) != GRAFT_OK) return fail(context, "decode");
   if (strstr(text, argv[2]) == NULL) return fail(context, "the text is another");
 
-  char reply[4096];
+  char reply[4096], talk[8192] = ""; /* the conversation so far, and its tokens */
+  int32_t talk_ids[4096];
   graft_chat_message messages[3] = {{"user", argv[2]}, {"assistant", reply}, {"user", argv[3]}};
   graft_chat_options chat = {0};
   chat.struct_size = sizeof chat;
@@ -193,12 +201,22 @@ int main(int argc, char** argv) {
   for (size_t turn = 1; turn <= 3; turn += 2) {
     if (graft_chat_render(tokenizer, messages, turn, &chat, &text, NULL) != GRAFT_OK) return fail(context, "render");
     printf("%s", text);
+    chat.said = talk; /* what was said keeps its tokens: text may be cut into others */
+    chat.said_bytes = strlen(talk);
+    chat.said_tokens = talk_ids;
     if (graft_chat_encode(tokenizer, messages, turn, &chat, &ids, &count) != GRAFT_OK) return fail(context, "chat");
+    snprintf(talk, sizeof talk, "%s", text);
+    for (chat.said_count = 0; chat.said_count < count && chat.said_count < 2048; ++chat.said_count) {
+      talk_ids[chat.said_count] = ids[chat.said_count];
+    }
     if (graft_generate_tokens(generator, ids, count, &options, &said) != GRAFT_OK) return fail(context, "generate");
     printf("%s\n[%u of %u tokens were there; %zu new in %.1f + %.1f ms, reason %d]\n", said.text,
            (unsigned)said.cached_tokens, (unsigned)said.prompt_tokens, said.token_count, said.prompt_ms,
            said.generated_ms, (int)said.reason);
     snprintf(reply, sizeof reply, "%s", said.text);
+    strncat(talk, reply, sizeof talk - strlen(talk) - 1);
+    for (size_t i = 0; i < said.token_count && chat.said_count < 4096; ++i)
+      talk_ids[chat.said_count++] = said.tokens[i];
   }
   /* The first turn is not computed again. */
   if (graft_generator_last(generator, &said) != GRAFT_OK) return fail(context, "last");

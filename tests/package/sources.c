@@ -101,6 +101,10 @@ int main(int argc, char** argv) {
     adapters.kind = GRAFT_SOURCE_DESCRIPTOR;
     adapters.descriptor = fileno(kept);
     if (graft_model_load_adapters_source(model, &adapters) != GRAFT_OK) return fail(context, "load adapters");
+    /* Half of them and half of the same: as before, but of twice the rank. */
+    const graft_source* both[2] = {&adapters, &adapters};
+    const double halves[2] = {0.5, 0.5};
+    if (graft_model_load_adapters_sources(model, both, halves, 2) != GRAFT_OK) return fail(context, "several adapters");
     if (graft_session_create(model, &options, &session) != GRAFT_OK) return fail(context, "session");
     if (graft_session_set_input(session, input.name, numbers_in, numbers * sizeof *numbers_in) != GRAFT_OK) {
       return fail(context, "set_input");

@@ -107,6 +107,51 @@ TEST_F(Adapters, MergedAreAnOrdinaryModel) {
   EXPECT_EQ(run_model(h_.model), merged);
 }
 
+TEST_F(Adapters, OfSeveralSourcesAreAddedUp) {
+  const std::string first = folder_.file("first.graft"), second = folder_.file("second.graft");
+  write_adapters(h_.context, path_, first, "r=3,alpha=6,targets=fc1|fc2", 0.25F);
+  write_adapters(h_.context, path_, second, "r=2,alpha=8,targets=fc2", 0.5F);
+  const char* const paths[] = {first.c_str(), second.c_str()};
+  const double weights[] = {0.5, -2};
+  ASSERT_EQ(graft_model_load_adapters_together(h_.model, paths, weights, 2), GRAFT_OK) << h_.message();
+  const std::vector<float> of_files = run_model(h_.model);
+  const std::string bytes[] = {os::read_text_file(os::system_files(), first, 1 << 24).value(),
+                               os::read_text_file(os::system_files(), second, 1 << 24).value()};
+  graft_source sources[2] = {};
+  for (std::size_t i = 0; i < 2; ++i) {
+    sources[i].struct_size = sizeof sources[i];
+    sources[i].kind = GRAFT_SOURCE_MEMORY;
+    sources[i].name = i == 0 ? "one" : "two";
+    sources[i].data = bytes[i].data();
+    sources[i].bytes = bytes[i].size();
+    sources[i].copy = 1;
+  }
+  const graft_source* const both[] = {&sources[0], &sources[1]};
+  ASSERT_EQ(graft_model_load_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_load_adapters_sources(h_.model, both, weights, 2), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(h_.model), of_files) << "bit for bit";
+  ASSERT_EQ(graft_model_load_adapters(h_.model, first.c_str()), GRAFT_OK) << h_.message();
+  const std::vector<float> of_first = run_model(h_.model);
+  ASSERT_EQ(graft_model_load_adapters_sources(h_.model, both, nullptr, 1), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(h_.model), of_first) << "bit for bit";
+
+  sources[1].bytes = bytes[1].size() / 2;
+  EXPECT_EQ(graft_model_load_adapters_sources(h_.model, both, weights, 2), GRAFT_CORRUPT);
+  EXPECT_TRUE(contains(h_.message(), "two")) << h_.message();
+  const graft_source* const missing[] = {&sources[0], nullptr};
+  EXPECT_EQ(graft_model_load_adapters_sources(h_.model, missing, weights, 2), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_model_load_adapters_sources(h_.model, both, weights, 0), GRAFT_INVALID_ARGUMENT);
+  // What does not fit is named.
+  const std::string other = folder_.file("other.graft");
+  auto broken = load_model(os::system_files(), first);
+  ASSERT_TRUE(broken.ok());
+  broken->metadata["adapter.base"] = std::string(32, '0') + " another.graft";
+  ASSERT_TRUE(save_model(os::system_files(), other, *broken).ok());
+  EXPECT_EQ(graft_model_load_adapters(h_.model, other.c_str()), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "While putting the adapter \"" + other + "\" on")) << h_.message();
+  EXPECT_EQ(run_model(h_.model), of_first) << "failures change nothing";
+}
+
 TEST_F(Adapters, WithLengthsAreTrainedSavedAndMerged) {
   const std::vector<float> plain = run_model(h_.model);
   EXPECT_EQ(graft_model_add_adapters(h_.model, "dora=1", 1), GRAFT_INVALID_ARGUMENT);

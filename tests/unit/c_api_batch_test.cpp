@@ -72,6 +72,15 @@ TEST_F(CBatch, TextsAreWhatTheyAreAlone) {
   options.temperature = 0.9;
   options.seed = 5;
   compare({"abc", "a", "ponmlkj", "abcd", "bb"}, options);
+  auto info = sized<graft_generator_info>();
+  ASSERT_EQ(graft_generator_describe(several_, &info), GRAFT_OK) << h_.message();
+  EXPECT_EQ(info.sequences, 3u);
+  int agree = 7;
+  ASSERT_EQ(graft_generator_rows_agree(several_, &agree), GRAFT_OK) << h_.message();
+  EXPECT_TRUE(agree == 0 || agree == 1) << agree << ": the device's to know";
+  std::uint64_t id = 0;
+  ASSERT_EQ(graft_generator_submit(several_, "a", &options, &id), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_generator_rows_agree(several_, &agree), GRAFT_OK) << "it is known by now";
 }
 
 TEST_F(CBatch, SaysWhatIsWrong) {

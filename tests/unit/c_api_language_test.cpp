@@ -227,6 +227,73 @@ TEST_F(Language, TheNextTurnCostsItsNewTokensOnly) {
   EXPECT_EQ(std::vector<std::int32_t>(fresh.tokens, fresh.tokens + fresh.token_count), with_cache);
 }
 
+TEST_F(Language, WhatWasSaidKeepsItsTokens) {
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  graft_tokenizer_destroy(std::exchange(tokenizer_, nullptr));
+  ASSERT_EQ(graft_generator_tokenizer(generator_, &tokenizer_), GRAFT_OK) << h_.message();
+  graft_generator_destroy(std::exchange(generator_, nullptr));  // the tokenizer keeps what it needs
+  const std::vector<graft_chat_message> all = {{"user", "h"}, {"assistant", "op"}, {"user", "o"}};
+  const auto plain = chat(all);
+  const char* rendered = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(graft_chat_render(tokenizer_, all.data(), 1, nullptr, &rendered, &bytes), GRAFT_OK) << h_.message();
+  const std::string said = std::string(rendered, bytes) + "op";
+  // No tokens that this text would be cut into: they are taken as they are.
+  const std::vector<std::int32_t> tokens = {kStart, 7, 7, 7};
+  auto options = sized<graft_chat_options>();
+  options.said = said.data();
+  options.said_bytes = said.size();
+  options.said_tokens = tokens.data();
+  options.said_count = tokens.size();
+  const auto with_said = [&](std::size_t messages) {
+    const std::int32_t* ids = nullptr;
+    std::size_t count = 0;
+    EXPECT_EQ(graft_chat_encode(tokenizer_, all.data(), messages, &options, &ids, &count), GRAFT_OK) << h_.message();
+    return std::vector<std::int32_t>(ids, ids + count);
+  };
+  const auto known = with_said(3);
+  ASSERT_GT(known.size(), tokens.size());
+  EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), known.begin()));
+  const std::size_t rest = known.size() - tokens.size();
+  ASSERT_LT(rest, plain.size());
+  EXPECT_TRUE(std::equal(known.end() - static_cast<std::ptrdiff_t>(rest), known.end(),
+                         plain.end() - static_cast<std::ptrdiff_t>(rest)));
+  EXPECT_EQ(with_said(1), chat({all[0]})) << "this one does not begin with what was said";
+  options.said_tokens = nullptr;
+  EXPECT_EQ(graft_chat_encode(tokenizer_, all.data(), 3, &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "they are NULL")) << h_.message();
+  options = sized<graft_chat_options>();
+  options.said_bytes = 1;
+  EXPECT_EQ(graft_chat_encode(tokenizer_, all.data(), 3, &options, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(Language, APromptAloneIsTakenInForLater) {
+  ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
+  const std::vector<std::int32_t> prompt = {3, 4, 5, 6};
+  auto options = sized<graft_generate_options>();
+  options.max_tokens = 3;
+  options.prompt_only = 1;
+  const auto nothing = generate(prompt, options);
+  EXPECT_EQ(nothing.token_count, 0u);
+  EXPECT_EQ(nothing.prompt_tokens, prompt.size());
+  EXPECT_EQ(nothing.reason, GRAFT_STOP_MAX_TOKENS);
+  options.prompt_only = 0;
+  const auto more = generate(prompt, options);
+  EXPECT_EQ(more.token_count, 3u);
+  EXPECT_GE(more.cached_tokens, prompt.size() - 1) << "all but what gives the first scores";
+  auto info = sized<graft_generator_info>();
+  ASSERT_EQ(graft_generator_describe(generator_, &info), GRAFT_OK) << h_.message();
+  EXPECT_GT(info.context, prompt.size());
+  EXPECT_EQ(info.sequences, 0u);
+  EXPECT_EQ(info.verifies_drafts, 0) << "nobody asked for drafts";
+  EXPECT_STREQ(info.streaming, "") << "nor gave a budget";
+  int agree = 0;
+  ASSERT_EQ(graft_generator_rows_agree(generator_, &agree), GRAFT_OK) << h_.message();
+  EXPECT_EQ(agree, 1) << "one text after the other";
+  EXPECT_EQ(graft_generator_rows_agree(generator_, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_generator_tokenizer(generator_, nullptr), GRAFT_INVALID_ARGUMENT);
+}
+
 TEST_F(Language, SaysWhyATextEndedAndGivesEachToken) {
   ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
   const std::vector<std::int32_t> prompt = {3, 4, 5, 6};

@@ -332,6 +332,38 @@ TEST_F(ConvertCApi, AdaptersOfOtherProgramsAreConvertedForTheirBase) {
       << graft_conversion_message(made);
   graft_conversion_destroy(made);
   ASSERT_EQ(graft_model_load_adapters(h.model, back.c_str()), GRAFT_OK) << h.message();
+  // Without a file: the same bytes.
+  ASSERT_EQ(graft_convert_adapter_with(peft.c_str(), out_.c_str(), nullptr, nullptr, &made), GRAFT_OK)
+      << graft_conversion_message(made);
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(graft_conversion_bytes(made, &data, &bytes), GRAFT_OK) << graft_conversion_message(made);
+  EXPECT_EQ(std::string(static_cast<const char*>(data), bytes),
+            os::read_text_file(os::system_files(), back, 1 << 24).value());
+  graft_source source = {};
+  source.struct_size = sizeof source;
+  source.data = data;
+  source.bytes = bytes;
+  ASSERT_EQ(graft_model_load_adapters_source(h.model, &source), GRAFT_OK) << h.message();
+  ASSERT_EQ(graft_model_load_adapters(h.model, nullptr), GRAFT_OK) << h.message();
+  graft_conversion_destroy(made);
+  // graft's own, made for other weights.
+  auto foreign = load_model(os::system_files(), own);
+  ASSERT_TRUE(foreign.ok());
+  foreign->metadata["adapter.base"] = std::string(32, '0') + " another.graft";
+  ASSERT_TRUE(save_model(os::system_files(), own, *foreign).ok());
+  auto insist = sized<graft_convert_adapter_options>();
+  EXPECT_EQ(graft_convert_adapter_with(own.c_str(), out_.c_str(), &insist, back.c_str(), &made),
+            GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(graft_conversion_message(made), "another.graft")) << graft_conversion_message(made);
+  EXPECT_EQ(graft_conversion_bytes(made, &data, &bytes), GRAFT_INVALID_ARGUMENT) << "it made nothing";
+  graft_conversion_destroy(made);
+  insist.any_base = 1;
+  ASSERT_EQ(graft_convert_adapter_with(own.c_str(), out_.c_str(), &insist, back.c_str(), &made), GRAFT_OK)
+      << graft_conversion_message(made);
+  graft_conversion_destroy(made);
+  EXPECT_EQ(graft_model_load_adapters(h.model, back.c_str()), GRAFT_OK) << h.message();
+  EXPECT_EQ(graft_conversion_bytes(nullptr, &data, &bytes), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_convert_adapter(out_.c_str(), out_.c_str(), back.c_str(), &made), GRAFT_INVALID_ARGUMENT)
       << "a model is no adapter";
   EXPECT_STRNE(graft_conversion_message(made), "");

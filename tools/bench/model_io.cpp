@@ -15,8 +15,4 @@ std::function<Status(const std::string& path)> saver_of(const Model& model) {
   return [&model](const std::string& path) -> Status { return save_model(os::system_files(), path, model); };
 }
 
-void add_check_flag(CLI::App& app, bool& check) {
-  app.add_flag("--check", check, "Compare all weights with their checksums before anything else");
-}
-
 }  // namespace graft::cli

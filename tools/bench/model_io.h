@@ -16,8 +16,6 @@ Result<Model> open_model(const std::string& path, WeightCheck check = WeightChec
 /// save_model() of it, for save_output(). The model must outlive what is given back.
 std::function<Status(const std::string& path)> saver_of(const Model& model);
 
-/// --check, for commands that read weights when they use them or not at all.
-void add_check_flag(CLI::App& app, bool& check);
 inline WeightCheck when(bool check) { return check ? WeightCheck::at_once : WeightCheck::on_use; }
 
 }  // namespace graft::cli

@@ -25,6 +25,7 @@ struct graft_conversion {
   std::string errors;
   std::string tokenizer_fault;
   std::optional<graft::convert::ConvertedFile> kept;  ///< where no output was named
+  std::optional<graft::HostBuffer> bytes;             ///< of a file of it, once they were asked for
 };
 
 namespace graft::convert {
@@ -144,14 +145,28 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
   return finish(*std::move(converted), output, made);
 }
 
-Status convert_adapter_to(const char* path, const char* base, const char* output, graft_conversion& made) {
+Status give_bytes(graft_conversion& conversion, const void** data, std::size_t* bytes) {
+  if (!conversion.kept) return invalid("There are no bytes: a conversion without an output keeps its model.");
+  if (!conversion.bytes) {
+    GRAFT_TRY_ASSIGN(conversion.bytes, model_bytes(conversion.kept->model));
+  }
+  if (data != nullptr) *data = conversion.bytes->data();
+  if (bytes != nullptr) *bytes = conversion.bytes->size();
+  return ok_status();
+}
+
+Status convert_adapter_to(const char* path, const char* base, const graft_convert_adapter_options* given,
+                          const char* output, graft_conversion& made) {
   GRAFT_TRY(need_paths({path, base}));
+  GRAFT_TRY_ASSIGN(const graft_convert_adapter_options options,
+                   c_api::read_options(given, "graft_convert_adapter_options"));
   GRAFT_TRY(check_apart(path, output));
   GRAFT_TRY(check_apart(base, output));
   os::FileSystem& files = os::system_files();
-  GRAFT_TRY_ASSIGN(const Model model, load_model(files, base, {.check = WeightCheck::at_once}));
+  // What is made depends on names and shapes alone: a base of gigabytes is not read for it.
+  GRAFT_TRY_ASSIGN(const Model model, load_model(files, base));
   ConvertedFile converted;
-  GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model));
+  GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model, options.any_base != 0));
   return finish(std::move(converted), output, made);
 }
 
@@ -265,8 +280,21 @@ graft_status graft_convert(const char* path, const graft_convert_options* option
 
 graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
                                    graft_conversion** conversion) {
-  return graft::convert::run(
-      conversion, [&](graft_conversion& made) { return graft::convert::convert_adapter_to(path, base, output, made); });
+  return graft_convert_adapter_with(path, base, nullptr, output, conversion);
+}
+
+graft_status graft_convert_adapter_with(const char* path, const char* base,
+                                        const graft_convert_adapter_options* options, const char* output,
+                                        graft_conversion** conversion) {
+  return graft::convert::run(conversion, [&](graft_conversion& made) {
+    return graft::convert::convert_adapter_to(path, base, options, output, made);
+  });
+}
+
+graft_status graft_conversion_bytes(graft_conversion* conversion, const void** data, size_t* bytes) {
+  if (conversion == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return graft::convert::run_on(*conversion,
+                                [&](graft_conversion& made) { return graft::convert::give_bytes(made, data, bytes); });
 }
 
 graft_status graft_export(const char* path, const graft_export_options* options, const char* output,

@@ -3,9 +3,6 @@
 #include "tools/bench/model_io.h"
 #include "tools/convert/adapter/adapter_files.h"
 
-#include <algorithm>
-#include <filesystem>
-
 namespace graft::cli {
 
 namespace {
@@ -16,8 +13,8 @@ std::string names_text(const AdapterFlags& flags) {
   return text;
 }
 
-}  // namespace
-
+/// The files' adapters together, in graft's form, for `base`; another base than theirs is refused unless --any-base is
+/// given.
 Result<Model> read_adapter(const AdapterFlags& flags, const Model& base) {
   std::vector<Model> read;
   std::vector<double> weights;
@@ -33,26 +30,7 @@ Result<Model> read_adapter(const AdapterFlags& flags, const Model& base) {
   return combine_adapters(all);
 }
 
-Result<std::vector<NewToken>> read_new_tokens(const std::string& text) {
-  constexpr std::uint64_t kLargest = std::uint64_t{64} << 20;
-  std::error_code ignored;
-  std::string list = text;
-  char separator = ',';
-  if (std::filesystem::is_regular_file(text, ignored)) {
-    TRY_ASSIGN(list, os::read_text_file(os::system_files(), text, kLargest));
-    if (text.ends_with(".json")) return parse_new_tokens(list);
-    separator = '\n';
-  }
-  std::vector<NewToken> out;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(separator, begin), list.size());
-    std::string token = list.substr(begin, end - begin);
-    if (separator == '\n' && token.ends_with('\r')) token.pop_back();
-    if (separator == ',' || !token.empty()) out.push_back({std::move(token)});
-    begin = end + 1;
-  }
-  return out;
-}
+}  // namespace
 
 Result<AdaptedModel> open_adapted(const std::string& path, const AdapterFlags& adapter, WeightCheck check,
                                   const FreshAdapters& fresh) {
@@ -77,7 +55,8 @@ Result<AdaptedModel> put_adapters_on(Model base, const AdapterFlags& adapter, co
           cat("While putting the adapter \"", names_text(adapter), "\" on"));
     made.adapted = std::move(*adapted);
   } else if (!fresh.add_tokens.empty()) {
-    TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(fresh.add_tokens));
+    TRY_ASSIGN(const std::string json, new_tokens_json(fresh.add_tokens));
+    TRY_ASSIGN(const std::vector<NewToken> tokens, parse_new_tokens(json));
     TRY_ASSIGN(const LoraOptions options, parse_lora(fresh.lora));
     const LoraOptions* const lora = fresh.lora.empty() ? nullptr : &options;
     TRY_ASSIGN(made.adapted, with_new_tokens(made.base, tokens, lora, fresh.seed));

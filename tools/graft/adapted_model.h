@@ -7,7 +7,7 @@
 
 #include "runtime/lora/combine.h"
 #include "tools/common/command.h"
-#include "tools/graft/adapter_flags.h"
+#include "tools/graft/put_adapters.h"
 
 namespace graft::cli {
 
@@ -22,16 +22,6 @@ struct AdaptedModel {
   /// What the adapted one is compared with.
   const Model& reference() const { return longer ? *longer : base; }
 };
-
-/// The files' adapters together, in graft's form, for `base`; another base than theirs is refused unless --any-base is
-/// given.
-Result<Model> read_adapter(const AdapterFlags& flags, const Model& base);
-
-inline constexpr const char* kAddTokensHelp =
-    "Add tokens to the vocabulary, whose rows of embedding and head are trained and which no other row changes for: "
-    "'<|tool|>,<|end|>', or a file with one on each line (.json: an array)";
-/// What --add-tokens says: a list, or the name of a file.
-Result<std::vector<NewToken>> read_new_tokens(const std::string& text);
 
 /// What fresh adapters begin as.
 struct FreshAdapters {

@@ -1,14 +1,14 @@
 // graft chat: a conversation with a language model, a line of input for each turn.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
-#include "tools/bench/model_io.h"
 #include "tools/common/status.h"
-#include "tools/graft/generate_flags.h"
+#include "tools/graft/generated_json.h"
 
 namespace graft::cli {
 namespace {
@@ -19,26 +19,14 @@ struct ChatArguments : GenerateFlags {
   std::string messages;
 };
 
-/// Parts without their first bytes.
-std::vector<text::ChatPart> behind(std::vector<text::ChatPart> parts, std::size_t bytes) {
-  std::vector<text::ChatPart> out;
-  for (text::ChatPart& part : parts) {
-    const std::size_t cut = std::min(bytes, part.text.size());
-    bytes -= cut;
-    if (cut == part.text.size()) continue;
-    part.text.erase(0, cut);
-    part.special = part.special && cut == 0;
-    out.push_back(std::move(part));
-  }
-  return out;
-}
-
 class Talk {
  public:
-  Talk(const ChatArguments& options, const Model& model, Generator& generator)
-      : options_(options), model_(model), generator_(generator) {}
+  Talk(const ChatArguments& options, graft_context* context, const OpenGenerator& generator)
+      : options_(options), context_(context), generator_(generator) {}
 
   Status begin() {
+    TRY(chat_.read(options_));
+    TRY(wanted_.read(options_));
     TRY_ASSIGN(const std::string given, json_or_file(options_.messages));
     start_ = Messages::array();
     if (!given.empty()) start_ = Messages::parse(given, nullptr, false);
@@ -69,32 +57,29 @@ class Talk {
 
  private:
   /// The prompt. What was said last stays the tokens that it was: text may be cut into others.
-  Result<std::vector<text::TokenId>> prompt() {
+  Result<std::vector<std::int32_t>> prompt() {
     const std::string json = messages_.dump(-1, ' ', false, Messages::error_handler_t::replace);
-    TRY_ASSIGN(const text::ChatRequest request, request_of(options_, json));
-    const text::Tokenizer& tokenizer = *generator_.tokenizer();
-    TRY_ASSIGN(auto parts, render_chat(model_.metadata, tokenizer, options_.chat, request));
-    std::string whole;
-    for (const text::ChatPart& part : parts) whole += part.text;
-    std::vector<text::TokenId> out;
-    if (!said_.empty() && whole.starts_with(said_)) {
-      out = tokens_;
-      parts = behind(std::move(parts), said_.size());
-    }
-    TRY_ASSIGN(const auto rest, text::encode_chat(tokenizer, parts, !out.empty()));
-    out.insert(out.end(), rest.begin(), rest.end());
-    asked_ = std::move(whole);
-    return out;
+    graft_chat_options chat = chat_.options(json);
+    graft_tokenizer* const tokenizer = generator_.tokenizer.get();
+    const char* whole = nullptr;
+    std::size_t bytes = 0;
+    TRY(checked(graft_chat_render(tokenizer, nullptr, 0, &chat, &whole, &bytes), context_));
+    asked_.assign(whole, bytes);
+    chat.said = said_.data();
+    chat.said_bytes = said_.size();
+    chat.said_tokens = tokens_.data();
+    chat.said_count = tokens_.size();
+    return chat_tokens(context_, tokenizer, chat);
   }
 
   Status answer() {
     TRY_ASSIGN(auto tokens, prompt());
-    const auto print = [](std::string_view text) {
-      return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    };
-    TRY_ASSIGN(const GenerateOptions wanted, generate_options(options_));
-    TRY_ASSIGN(const Generated said,
-               generator_.generate(tokens, wanted, options_.json ? TextCallback() : TextCallback(print)));
+    const graft_generate_options how = wanted_.options(!options_.json);
+    graft_generated made = {};
+    made.struct_size = sizeof made;
+    TRY(checked(graft_generate_tokens(generator_.generator.get(), tokens.data(), tokens.size(), &how, &made),
+                context_));
+    const Written said(made);
     messages_.push_back({{"role", "assistant"}, {"content", said.text}});
     said_ = asked_ + said.text;
     tokens.insert(tokens.end(), said.tokens.begin(), said.tokens.end());
@@ -102,9 +87,9 @@ class Talk {
     if (options_.json) {
       const Messages line = {{"text", said.text},
                              {"tokens", said.tokens.size()},
-                             {"stopped_by", stop_reason_name(said.reason)},
-                             {"prompt_tokens", said.prompt_tokens},
-                             {"cached_tokens", said.reused_tokens}};
+                             {"stopped_by", stop_reason_name(made.reason)},
+                             {"prompt_tokens", made.prompt_tokens},
+                             {"cached_tokens", made.cached_tokens}};
       std::printf("%s\n", line.dump(-1, ' ', false, Messages::error_handler_t::replace).c_str());
     } else {
       std::printf("\n");
@@ -114,22 +99,24 @@ class Talk {
   }
 
   const ChatArguments& options_;
-  const Model& model_;
-  Generator& generator_;
+  graft_context* context_;
+  const OpenGenerator& generator_;
+  ChatWishes chat_;
+  TextWishes wanted_;
   Messages start_, messages_;
   std::string asked_;
   std::string said_;  // what the tokens below spell: the last prompt and its answer
-  std::vector<text::TokenId> tokens_;
+  std::vector<std::int32_t> tokens_;
 };
 
 Status run_chat(const ChatArguments& options) {
-  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
-  const Model& model = opened.get();
-  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
+  TRY_ASSIGN(auto context, open_context(options.flags));
   {
-    TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
-    if (generator->tokenizer() == nullptr) return invalid("The model carries no tokenizer: it cannot be talked to.");
-    Talk talk(options, model, *generator);
+    TRY_ASSIGN(const auto model,
+               open_adapted(context.get(), options.path, options.adapter, when_to_check(options.check)));
+    TRY_ASSIGN(const auto generator, open_generator(options, context.get(), model.get()));
+    if (generator.tokenizer == nullptr) return invalid("The model carries no tokenizer: it cannot be talked to.");
+    Talk talk(options, context.get(), generator);
     TRY(talk.begin());
     bool spoken = false;
     // A person sees what went wrong and may go on; a program must not take silence for an answer.
@@ -141,14 +128,14 @@ Status run_chat(const ChatArguments& options) {
     for (std::string line; ask(line);) {
       if (line.empty()) continue;
       std::optional<FirstUse> first;
-      if (!std::exchange(spoken, true)) first.emplace(device->control());
+      if (!std::exchange(spoken, true)) first.emplace(context.get());
       const Status heard = talk.hear(line);
       if (!heard.ok() && !is_terminal) return heard;
       if (!heard.ok()) std::fprintf(stderr, "graft: %s\n", heard.message().c_str());
     }
     if (is_terminal) std::fputs("\n", stderr);
   }
-  return device->close();
+  return close_context(std::move(context));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/status.h"
 #include "tools/graft/generate_many.h"
@@ -23,10 +22,10 @@ struct GenerateArguments : GenerateFlags {
   bool echo = false;
 };
 
-Result<std::vector<text::TokenId>> parse_tokens(const std::string& list) {
-  std::vector<text::TokenId> out;
+Result<std::vector<std::int32_t>> parse_tokens(const std::string& list) {
+  std::vector<std::int32_t> out;
   for (const std::string& item : split_list(list)) {
-    text::TokenId id = 0;
+    std::int32_t id = 0;
     const auto [end, failure] = std::from_chars(item.data(), item.data() + item.size(), id);
     if (failure != std::errc() || end != item.data() + item.size()) {
       return invalid("\"", item, "\" of --tokens is no token id.");
@@ -36,40 +35,51 @@ Result<std::vector<text::TokenId>> parse_tokens(const std::string& list) {
   return out;
 }
 
-Result<std::vector<text::TokenId>> prompt_ids(const GenerateArguments& options, const std::string& prompt,
-                                              const Model& model, const text::Tokenizer* tokenizer) {
-  if (!options.tokens.empty()) return parse_tokens(options.tokens);
-  if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
-  if (!options.use_chat) return tokenizer->encode(prompt);
-  TRY_ASSIGN(const std::string given, json_or_file(options.messages));
-  TRY_ASSIGN(text::ChatRequest request, request_of(options, given));
+/// The prompt of a conversation: --messages, or what a user says.
+Result<std::vector<std::int32_t>> conversation_ids(const GenerateArguments& options, const std::string& prompt,
+                                                   graft_context* context, graft_tokenizer* tokenizer) {
+  TRY_ASSIGN(std::string messages, json_or_file(options.messages));
+  ChatWishes wanted;
+  TRY(wanted.read(options));
+  graft_chat_options chat = wanted.options(messages);
+  std::vector<graft_chat_message> said;
   if (options.messages.empty()) {
-    std::vector<text::ChatMessage> messages;
-    if (!options.system.empty()) messages.push_back({"system", options.system});
-    messages.push_back({"user", prompt});
-    request.messages = text::json_of(messages);
+    if (!options.system.empty()) said.push_back({"system", options.system.c_str()});
+    said.push_back({"user", prompt.c_str()});
+    chat.messages = nullptr;
   }
-  TRY_ASSIGN(const auto parts, render_chat(model.metadata, *tokenizer, options.chat, request));
-  return text::encode_chat(*tokenizer, parts);
+  return chat_tokens(context, tokenizer, chat, said);
 }
 
-void print_json(const Generated& result, std::span<const text::TokenId> prompt, const Generator& generator,
+Result<std::vector<std::int32_t>> prompt_ids(const GenerateArguments& options, const std::string& prompt,
+                                             graft_context* context, graft_tokenizer* tokenizer) {
+  if (!options.tokens.empty()) return parse_tokens(options.tokens);
+  if (tokenizer == nullptr) return invalid("The model carries no tokenizer; give --tokens instead of --prompt.");
+  if (options.use_chat) return conversation_ids(options, prompt, context, tokenizer);
+  const std::int32_t* ids = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_tokenizer_encode(tokenizer, prompt.data(), prompt.size(), nullptr, &ids, &count), context));
+  return std::vector<std::int32_t>(ids, ids + count);
+}
+
+void print_json(const Written& result, std::span<const std::int32_t> prompt, const OpenGenerator& generator,
                 const GenerateArguments& options) {
-  nlohmann::ordered_json all = generated_json(result, prompt, generator.tokenizer(), options);
-  all["context"] = generator.context();
-  all["device_bytes"] = generator.memory().total();
-  if (options.generator.prompt_lookup != 0) {
-    all["drafted_tokens"] = result.drafted_tokens;
-    all["right_drafts"] = result.right_drafts;
+  nlohmann::ordered_json all = generated_json(result, prompt, generator.tokenizer.get(), options);
+  all["context"] = generator.info.context;
+  all["device_bytes"] = generator.device_bytes;
+  if (options.prompt_lookup != 0) {
+    all["drafted_tokens"] = result.numbers.drafted_tokens;
+    all["right_drafts"] = result.numbers.right_drafts;
   }
   std::printf("%s\n", all.dump(2).c_str());
 }
 
 /// A text for each prompt, several at once.
-Status run_many(const GenerateArguments& options, const Model& model, OpenDevice& device) {
+Status run_many(const GenerateArguments& options, graft_context* context, graft_model* model) {
   GenerateFlags flags = options;
-  flags.generator.sequences = options.parallel.value_or(1);
-  TRY_ASSIGN(const auto generator, open_batch_generator(flags, model, device));
+  flags.sequences = options.parallel.value_or(1);
+  TRY_ASSIGN(const auto generator, open_generator(flags, context, model));
+  graft_tokenizer* const tokenizer = generator.tokenizer.get();
   std::vector<Prompt> prompts;
   for (const std::string& prompt : options.prompts) prompts.push_back({prompt, {}});
   if (!options.prompt_file.empty()) {
@@ -77,47 +87,52 @@ Status run_many(const GenerateArguments& options, const Model& model, OpenDevice
   }
   for (Prompt& prompt : prompts) {
     if (!prompt.ids.empty()) continue;
-    TRY_ASSIGN(prompt.ids, prompt_ids(options, prompt.text, model, generator->tokenizer()));
+    TRY_ASSIGN(prompt.ids, prompt_ids(options, prompt.text, context, tokenizer));
   }
   if (!options.tokens.empty() || !options.messages.empty()) {
-    TRY_ASSIGN(auto ids, prompt_ids(options, {}, model, generator->tokenizer()));
+    TRY_ASSIGN(auto ids, prompt_ids(options, {}, context, tokenizer));
     prompts.push_back({{}, std::move(ids)});
   }
-  TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
-  const FirstUse first(device.control());
-  return generate_many(options, *generator, prompts, wanted, options.echo);
+  TextWishes wanted;
+  TRY(wanted.read(options));
+  const FirstUse first(context);
+  return generate_many(options, context, generator, prompts, wanted, options.echo);
+}
+
+Status run_one(const GenerateArguments& options, graft_context* context, graft_model* model) {
+  const std::string given = options.prompts.empty() ? std::string() : options.prompts[0];
+  TRY_ASSIGN(const auto generator, open_generator(options, context, model));
+  TRY_ASSIGN(const auto prompt, prompt_ids(options, given, context, generator.tokenizer.get()));
+  TextWishes wanted;
+  TRY(wanted.read(options));
+  if (options.echo && !options.json) {
+    std::fwrite(given.data(), 1, given.size(), stdout);
+    std::fflush(stdout);
+  }
+  const FirstUse first(context);
+  const graft_generate_options how = wanted.options(!options.json);
+  graft_generated made = {};
+  made.struct_size = sizeof made;
+  TRY(checked(graft_generate_tokens(generator.generator.get(), prompt.data(), prompt.size(), &how, &made), context));
+  if (options.json) {
+    print_json(Written(made), prompt, generator, options);
+    return ok_status();
+  }
+  std::printf("\n");
+  std::fprintf(stderr, "%u tokens of prompt in %.2f s, %zu tokens in %.2f s; stopped by %s\n", made.prompt_tokens,
+               made.prompt_ms / 1e3, made.token_count, made.generated_ms / 1e3, stop_reason_name(made.reason));
+  return ok_status();
 }
 
 Status run_generate(const GenerateArguments& options) {
-  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
-  const Model& model = opened.get();
-  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
-  if (options.parallel || options.prompts.size() > 1 || !options.prompt_file.empty()) {
-    TRY(run_many(options, model, *device));
-    return device->close();
-  }
+  TRY_ASSIGN(auto context, open_context(options.flags));
   {
-    const std::string given = options.prompts.empty() ? std::string() : options.prompts[0];
-    TRY_ASSIGN(const auto generator, open_generator(options, model, *device));
-    TRY_ASSIGN(const auto prompt, prompt_ids(options, given, model, generator->tokenizer()));
-    const auto print = [](std::string_view text) {
-      return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    };
-    TRY_ASSIGN(const GenerateOptions wanted, generate_options(options));
-    if (options.echo && !options.json) print(given);
-    const FirstUse first(device->control());
-    TRY_ASSIGN(const Generated result,
-               generator->generate(prompt, wanted, options.json ? TextCallback() : TextCallback(print)));
-    if (options.json) {
-      print_json(result, prompt, *generator, options);
-    } else {
-      std::printf("\n");
-      std::fprintf(stderr, "%u tokens of prompt in %.2f s, %zu tokens in %.2f s; stopped by %s\n", result.prompt_tokens,
-                   result.prefill_seconds, result.tokens.size(), result.decode_seconds,
-                   std::string(stop_reason_name(result.reason)).c_str());
-    }
+    TRY_ASSIGN(const auto model,
+               open_adapted(context.get(), options.path, options.adapter, when_to_check(options.check)));
+    const bool several = options.parallel || options.prompts.size() > 1 || !options.prompt_file.empty();
+    TRY(several ? run_many(options, context.get(), model.get()) : run_one(options, context.get(), model.get()));
   }
-  return device->close();
+  return close_context(std::move(context));
 }
 
 }  // namespace

@@ -1,17 +1,13 @@
 // graft merge: an adapter's product added to the weights, which gives an ordinary model.
 #include <cstdio>
 #include <memory>
-#include <optional>
-#include <utility>
+#include <string>
 
-#include "runtime/core/quantized.h"
-#include "runtime/lora/adapter.h"
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/status.h"
-#include "tools/graft/adapted_model.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
+#include "tools/graft/put_adapters.h"
 #include "tools/graft/quantize_flag.h"
 
 namespace graft::cli {
@@ -27,24 +23,19 @@ struct MergeArguments {
   bool in_place = false;
 };
 
-/// What is merged: the files' adapters, or tokens whose rows begin as training begins with them.
-struct Added {
-  std::optional<Model> longer;  ///< what `adapter` borrows from
-  Model adapter;
-};
-Result<Added> read_added(const MergeArguments& options, const Model& base) {
-  Added out;
+/// The model with what is merged on it: the files' adapters, or tokens whose rows begin as training begins with them.
+Result<Owned<graft_model>> open_merged(graft_context* context, const MergeArguments& options) {
+  TRY_ASSIGN(auto model, open_model(context, options.path, GRAFT_CHECK_AT_ONCE));
   if (options.adapter.files.empty() == options.add_tokens.empty()) {
     return invalid("Give --adapter, what is merged, or --add-tokens; one of them.");
   }
   if (options.add_tokens.empty()) {
-    TRY_ASSIGN(out.adapter, read_adapter(options.adapter, base));
-    return out;
+    TRY(put_adapters(context, model.get(), options.path, options.adapter));
+    return model;
   }
-  TRY_ASSIGN(const std::vector<NewToken> tokens, read_new_tokens(options.add_tokens));
-  TRY_ASSIGN(out.longer, with_new_tokens(base, tokens));
-  TRY_ASSIGN(out.adapter, adapter_of(*out.longer));
-  return out;
+  TRY_ASSIGN(const std::string tokens, new_tokens_json(options.add_tokens));
+  TRY(checked(graft_model_add_tokens(model.get(), tokens.c_str()), context));
+  return model;
 }
 
 Status run_merge(const MergeArguments& options) {
@@ -52,23 +43,21 @@ Status run_merge(const MergeArguments& options) {
   outputs.replaces("the model", options.path, options.in_place);
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
   TRY(outputs.file("-o", options.output));
-  TRY_ASSIGN(const Model base, open_model(options.path, WeightCheck::at_once));
-  TRY_ASSIGN(const Added added, read_added(options, base));
-  const Model& adapter = added.adapter;
-  if (options.apart) {
-    TRY(with_adapter(base, adapter).status());  // it fits
-    TRY(save_output(options.output, saver_of(adapter)));
-    std::printf("Wrote %s.\n", options.output.c_str());
-    return ok_status();
-  }
-  TRY_ASSIGN(const auto blocks, parse_block_format(options.quantize));
-  auto merged = merge_adapter(base, adapter, blocks);
-  if (!merged.ok()) {
+  TRY_ASSIGN(const auto opened, open_context_without_device());
+  graft_context* const context = opened.get();
+  TRY_ASSIGN(const auto model, open_merged(context, options));
+  if (!options.apart) {
+    const char* const quantize = options.quantize.empty() ? nullptr : options.quantize.c_str();
     const bool of_file = !options.adapter.files.empty();
-    return std::move(merged).status().with_context(
-        of_file ? cat("While merging the adapter \"", options.adapter.files.front(), "\"") : "While adding tokens");
+    TRY(checked(graft_model_merge_adapters(model.get(), quantize), context)
+            .with_context(of_file ? cat("While merging the adapter \"", options.adapter.files.front(), "\"")
+                                  : "While adding tokens"));
   }
-  TRY(save_output(options.output, saver_of(*merged)));
+  TRY(save_output(options.output, [&](const std::string& path) {
+    return checked(options.apart ? graft_model_save_adapters(model.get(), path.c_str())
+                                 : graft_model_save(model.get(), path.c_str()),
+                   context);
+  }));
   std::printf("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }

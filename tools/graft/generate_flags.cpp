@@ -2,20 +2,18 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
-#include "runtime/passes/precision.h"
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
-#include "tools/common/progress.h"
 
 namespace graft::cli {
 namespace {
 
 /// "15=-2.5", "15=-inf".
-Result<std::vector<text::LogitBias>> parse_biases(const std::vector<std::string>& given) {
-  std::vector<text::LogitBias> out;
+Result<std::vector<graft_logit_bias>> parse_biases(const std::vector<std::string>& given) {
+  std::vector<graft_logit_bias> out;
   for (const std::string& item : split_lists(given)) {
-    text::LogitBias bias;
+    graft_logit_bias bias = {};
     const char* const end = item.data() + item.size();
     const auto token = std::from_chars(item.data(), end, bias.token);
     auto number = token;
@@ -48,27 +46,25 @@ CLI::Option* add_conversation_flags(CLI::App& app, GenerateFlags& options) {
 }
 
 void add_generator_flags(CLI::App& app, GenerateFlags& options) {
-  text::SamplingOptions& sampling = options.generate.sampling;
-  app.add_option("--max-tokens", options.generate.max_tokens, "At most this many tokens (256)")
-      ->check(whole(0, UINT32_MAX));
-  app.add_option("--temperature", sampling.temperature, "0 (default): always the most probable token")
+  app.add_option("--max-tokens", options.max_tokens, "At most this many tokens (256)")->check(whole(0, UINT32_MAX));
+  app.add_option("--temperature", options.temperature, "0 (default): always the most probable token")
       ->check(not_negative());
-  app.add_option("--top-k", sampling.top_k, "Only this many of the most probable tokens (all)")
+  app.add_option("--top-k", options.top_k, "Only this many of the most probable tokens (all)")
       ->check(whole(0, UINT32_MAX));
-  app.add_option("--top-p", sampling.top_p, "Only the most probable tokens that together reach this (1)")
+  app.add_option("--top-p", options.top_p, "Only the most probable tokens that together reach this (1)")
       ->check(number(0, 1));
-  app.add_option("--min-p", sampling.min_p, "Only tokens at least this many times as probable as the first (0)")
+  app.add_option("--min-p", options.min_p, "Only tokens at least this many times as probable as the first (0)")
       ->check(number(0, 1));
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "Factor against tokens said lately (1: none)")
+  app.add_option("--repetition-penalty", options.repetition_penalty, "Factor against tokens said lately (1: none)")
       ->check(positive());
-  app.add_option("--seed", sampling.seed, "Seed of sampling")->check(whole(0));
-  app.add_option("--stop", options.generate.stop, "The text ends before this; repeatable");
+  app.add_option("--seed", options.seed, "Seed of sampling")->check(whole(0));
+  app.add_option("--stop", options.stop, "The text ends before this; repeatable");
   app.add_option("--logit-bias", options.logit_bias,
                  "TOKEN=BIAS: what is added to a token's score, as in 15=-2.5, or 15=-inf for never; repeatable");
   app.add_option("--logprobs", options.logprobs,
                  "Of every token its log-probability, and of so many of the most probable in its place; with --json")
       ->check(whole(0, UINT32_MAX));
-  app.add_option("--prompt-lookup", options.generator.prompt_lookup,
+  app.add_option("--prompt-lookup", options.prompt_lookup,
                  "Guess so many tokens from what the text says before and verify them in one run: the same text, "
                  "sooner where it repeats itself (0: none)")
       ->check(whole(0, 64));
@@ -77,7 +73,7 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options) {
   app.add_option("--json-schema", options.json_schema,
                  "The text is JSON that this schema allows: a file, or the schema itself")
       ->excludes(grammar);
-  app.add_option("--context", options.generator.context, "Tokens of prompt and answer (the model's, at most 2048)")
+  app.add_option("--context", options.context, "Tokens of prompt and answer (the model's, at most 2048)")
       ->check(whole(1, UINT32_MAX));
   app.add_option("--budget", options.budget,
                  "Largest device memory, as in 512MiB; weights that it has no room for are streamed from the file");
@@ -93,82 +89,152 @@ void add_generator_flags(CLI::App& app, GenerateFlags& options) {
 }
 
 void refuse_idle_sampling(const CLI::App& app, const GenerateFlags& options) {
-  refuse_idle(app, options.generate.sampling.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
+  refuse_idle(app, options.temperature == 0, {"--top-k", "--top-p", "--min-p", "--seed"},
               "without --temperature: the most probable token is taken.");
   refuse_idle(app, !options.json, {"--logprobs"}, "without --json, which has them.");
 }
 
 namespace {
 
-template <typename Kind>
-Result<std::unique_ptr<Kind>> open_kind(const GenerateFlags& options, const Model& model, OpenDevice& device) {
-  GeneratorOptions wanted = options.generator;
-  TRY_ASSIGN(wanted.precision, passes::parse_precision(options.precision));
-  if (options.cache == "q8_0") {
-    wanted.cache = DType::q8_0;
-  } else {
-    TRY_ASSIGN(wanted.cache, passes::parse_precision(options.cache));
+/// Tells of kernels, once that has taken a while: nobody wants to read of what takes no time.
+struct KernelProgress {
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  std::unique_ptr<Progress> shown = nullptr;
+
+  static void tell(void* user, graft_stage stage, std::uint64_t done, std::uint64_t total) {
+    auto& self = *static_cast<KernelProgress*>(user);
+    if (stage != GRAFT_STAGE_KERNELS || std::chrono::steady_clock::now() - self.start < std::chrono::seconds(2)) return;
+    if (done == 0 || !self.shown) self.shown = std::make_unique<Progress>("kernels", total, false);
+    self.shown->update(done, "made ready");
   }
-  if (!options.budget.empty()) {
-    TRY_ASSIGN(wanted.plan.budget, parse_size(options.budget));
-  }
-  device.give_to(wanted.program);
-  std::unique_ptr<Progress> kernels;
-  const auto start = std::chrono::steady_clock::now();
-  device.control().set_progress([&](Stage stage, std::uint64_t done, std::uint64_t total) {
-    // Nobody wants to read of what takes no time.
-    if (stage != Stage::kernels || std::chrono::steady_clock::now() - start < std::chrono::seconds(2)) return;
-    if (done == 0 || !kernels) kernels = std::make_unique<Progress>("kernels", total, false);
-    kernels->update(done, "made ready");
-  });
-  auto made = Kind::create(device.device(), model, wanted);
-  device.control().set_progress({});
-  kernels.reset();
-  TRY_ASSIGN(auto generator, std::move(made));
-  if (const std::string text = generator->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
-  return generator;
+};
+
+int print_piece(void*, const char* text, std::size_t bytes) {
+  return std::fwrite(text, 1, bytes, stdout) == bytes && std::fflush(stdout) == 0 ? 1 : 0;
 }
+
+const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 }  // namespace
 
-Result<std::unique_ptr<Generator>> open_generator(const GenerateFlags& options, const Model& model,
-                                                  OpenDevice& device) {
-  TRY_ASSIGN(auto generator, open_kind<Generator>(options, model, device));
-  if (options.generator.prompt_lookup != 0 && !generator->verifies_drafts()) {
+Result<OpenGenerator> open_generator(const GenerateFlags& options, graft_context* context, graft_model* model) {
+  graft_generator_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  wanted.context = options.context;
+  wanted.prompt_lookup = options.prompt_lookup;
+  wanted.sequences = options.sequences;
+  TRY_ASSIGN(wanted.precision, parse_precision(options.precision));
+  wanted.cache = options.cache == "q8_0"   ? GRAFT_CACHE_Q8_0
+                 : options.cache == "f16"  ? GRAFT_CACHE_F16
+                 : options.cache == "bf16" ? GRAFT_CACHE_BF16
+                                           : GRAFT_CACHE_F32;
+  TRY_ASSIGN(wanted.budget, parse_budget(options.budget));
+  KernelProgress kernels;
+  TRY(checked(graft_set_progress(context, KernelProgress::tell, &kernels), context));
+  graft_generator* made = nullptr;
+  const graft_status created = graft_generator_create(model, &wanted, &made);
+  OpenGenerator out;
+  out.generator.reset(made);
+  graft_set_progress(context, nullptr, nullptr);
+  kernels.shown.reset();
+  TRY(checked(created, context));
+  out.info.struct_size = sizeof out.info;
+  TRY(checked(graft_generator_describe(made, &out.info), context));
+  if (*out.info.streaming != '\0') std::fprintf(stderr, "%s\n", out.info.streaming);
+  if (options.prompt_lookup != 0 && out.info.verifies_drafts == 0) {
     std::fprintf(stderr,
                  "On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
   }
-  return generator;
-}
-
-Result<std::unique_ptr<BatchGenerator>> open_batch_generator(const GenerateFlags& options, const Model& model,
-                                                             OpenDevice& device) {
-  return open_kind<BatchGenerator>(options, model, device);
-}
-
-Result<GenerateOptions> generate_options(const GenerateFlags& options) {
-  GenerateOptions out = options.generate;
-  TRY_ASSIGN(out.sampling.bias, parse_biases(options.logit_bias));
-  out.log_probabilities = options.logprobs.has_value();
-  out.most_probable = options.logprobs.value_or(0);
-  if (!options.grammar.empty()) {
-    TRY_ASSIGN(out.grammar, text_of_file(options.grammar));
-    if (out.grammar.empty()) return invalid("The grammar \"", options.grammar, "\" is empty.");
-  }
-  TRY_ASSIGN(out.json_schema, json_or_file(options.json_schema));
+  graft_memory memory = {};
+  memory.struct_size = sizeof memory;
+  TRY(checked(graft_generator_memory(made, &memory), context));
+  out.device_bytes = memory.total;
+  graft_tokenizer* tokenizer = nullptr;
+  const graft_status found = graft_generator_tokenizer(made, &tokenizer);
+  out.tokenizer.reset(tokenizer);
+  if (found != GRAFT_NOT_FOUND) TRY(checked(found, context));
   return out;
 }
 
-FirstUse::FirstUse(RunControl& control)
-    : control_(control), notice_("The driver compiles kernels as they are first used; the text begins after that ...") {
-  control_.set_progress([this](Stage, std::uint64_t, std::uint64_t) { notice_.done(); });
+Status TextWishes::read(const GenerateFlags& options) {
+  flags_ = &options;
+  if (options.top_p == 0) return invalid("top-p is 0; it must lie above 0, at most at 1.");
+  for (const std::string& text : options.stop) stop_.push_back(text.c_str());
+  TRY_ASSIGN(bias_, parse_biases(options.logit_bias));
+  if (!options.grammar.empty()) {
+    TRY_ASSIGN(grammar_, text_of_file(options.grammar));
+    if (grammar_.empty()) return invalid("The grammar \"", options.grammar, "\" is empty.");
+  }
+  TRY_ASSIGN(json_schema_, json_or_file(options.json_schema));
+  return ok_status();
 }
 
-Result<text::ChatRequest> request_of(const GenerateFlags& options, std::string messages) {
-  text::ChatRequest request = {.messages = std::move(messages)};
-  TRY_ASSIGN(request.tools, json_or_file(options.tools));
-  TRY_ASSIGN(request.variables, json_or_file(options.variables));
-  return request;
+graft_generate_options TextWishes::options(bool print) const {
+  graft_generate_options out = {};
+  out.struct_size = sizeof out;
+  out.max_tokens = flags_->max_tokens;
+  out.prompt_only = flags_->max_tokens == 0 ? 1 : 0;
+  out.top_k = flags_->top_k;
+  out.temperature = flags_->temperature;
+  out.top_p = flags_->top_p;
+  out.min_p = flags_->min_p;
+  out.repetition_penalty = flags_->repetition_penalty;
+  out.seed = flags_->seed;
+  out.stop = stop_.data();
+  out.stop_count = stop_.size();
+  if (print) out.on_text = print_piece;
+  out.bias = bias_.data();
+  out.bias_count = bias_.size();
+  out.log_probabilities = flags_->logprobs ? 1 : 0;
+  out.most_probable = flags_->logprobs.value_or(0);
+  out.grammar = or_null(grammar_);
+  out.json_schema = or_null(json_schema_);
+  return out;
+}
+
+const char* stop_reason_name(graft_stop_reason reason) {
+  switch (reason) {
+    case GRAFT_STOP_END_OF_TEXT: return "end_of_text";
+    case GRAFT_STOP_MAX_TOKENS: return "max_tokens";
+    case GRAFT_STOP_STRING: return "stop_string";
+    case GRAFT_STOP_CONTEXT_FULL: return "context_full";
+    case GRAFT_STOP_CALLBACK: return "callback";
+  }
+  return "";
+}
+
+FirstUse::FirstUse(graft_context* context)
+    : context_(context), notice_("The driver compiles kernels as they are first used; the text begins after that ...") {
+  const auto tell = [](void* user, graft_stage, std::uint64_t, std::uint64_t) {
+    static_cast<FirstUse*>(user)->notice_.done();
+  };
+  graft_set_progress(context, tell, this);
+}
+
+Status ChatWishes::read(const GenerateFlags& options) {
+  format_ = options.chat;
+  TRY_ASSIGN(tools_, json_or_file(options.tools));
+  TRY_ASSIGN(variables_, json_or_file(options.variables));
+  return ok_status();
+}
+
+graft_chat_options ChatWishes::options(const std::string& messages) const {
+  graft_chat_options out = {};
+  out.struct_size = sizeof out;
+  out.format = or_null(format_);
+  out.messages = messages.c_str();
+  out.tools = or_null(tools_);
+  out.variables = or_null(variables_);
+  return out;
+}
+
+Result<std::vector<std::int32_t>> chat_tokens(graft_context* context, graft_tokenizer* tokenizer,
+                                              const graft_chat_options& options,
+                                              std::span<const graft_chat_message> said) {
+  const std::int32_t* ids = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_chat_encode(tokenizer, said.data(), said.size(), &options, &ids, &count), context));
+  return std::vector<std::int32_t>(ids, ids + count);
 }
 
 }  // namespace graft::cli

@@ -18,22 +18,22 @@ Result<Prompt> prompt_of_line(const std::string& line, std::size_t number, const
   if (parsed.is_object() && parsed.contains("prompt")) prompt = &parsed["prompt"];
   if (prompt->is_string()) return Prompt{prompt->get<std::string>(), {}};
   const auto is_id = [](const auto& one) {
-    return one.is_number_integer() && one >= 0 && one <= std::numeric_limits<text::TokenId>::max();
+    return one.is_number_integer() && one >= 0 && one <= std::numeric_limits<std::int32_t>::max();
   };
   if (prompt->is_array() && !prompt->empty() && std::all_of(prompt->begin(), prompt->end(), is_id)) {
-    return Prompt{{}, prompt->get<std::vector<text::TokenId>>()};
+    return Prompt{{}, prompt->get<std::vector<std::int32_t>>()};
   }
   return invalid(
       "Line ", number, " of \"", path,
       "\" is neither a JSON string, nor a list of token ids, nor an object with one of them as its \"prompt\".");
 }
 
-using Outcomes = std::map<std::size_t, Result<Generated>>;  ///< by prompt
+using Outcomes = std::map<std::size_t, Result<Written>>;  ///< by prompt
 
 /// Prints those that are ready, in order, from number `next` on; the rest waits.
 Status print_ready(const Outcomes& done, std::size_t& next, const std::vector<Prompt>& prompts, bool echo) {
   for (; done.contains(next); ++next) {
-    const Result<Generated>& one = done.at(next);
+    const Result<Written>& one = done.at(next);
     if (!one.ok()) {
       std::fprintf(stderr, "Prompt %zu: %s\n", next + 1, one.status().message().c_str());
       continue;
@@ -47,7 +47,8 @@ Status print_ready(const Outcomes& done, std::size_t& next, const std::vector<Pr
 }
 
 Result<nlohmann::ordered_json> summary(const Outcomes& done, const std::vector<Prompt>& prompts,
-                                       const GenerateFlags& options, BatchGenerator& generator, double seconds) {
+                                       const GenerateFlags& options, graft_context* context,
+                                       const OpenGenerator& generator, double seconds) {
   nlohmann::ordered_json all;
   std::size_t tokens = 0;
   for (const auto& [number, one] : done) {
@@ -56,16 +57,18 @@ Result<nlohmann::ordered_json> summary(const Outcomes& done, const std::vector<P
       continue;
     }
     tokens += one->tokens.size();
-    auto record = generated_json(*one, prompts[number].ids, generator.tokenizer(), options);
-    record["cached_prompt_tokens"] = one->reused_tokens;
+    auto record = generated_json(*one, prompts[number].ids, generator.tokenizer.get(), options);
+    record["cached_prompt_tokens"] = one->numbers.cached_tokens;
     all["texts"].push_back(std::move(record));
   }
-  all["sequences"] = generator.sequences();
+  all["sequences"] = generator.info.sequences;
   all["seconds"] = seconds;
   all["tokens_per_second"] = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  all["context"] = generator.context();
-  all["device_bytes"] = generator.memory().total();
-  TRY_ASSIGN(all["bits_of_one"], generator.rows_agree());
+  all["context"] = generator.info.context;
+  all["device_bytes"] = generator.device_bytes;
+  int agree = 0;
+  TRY(checked(graft_generator_rows_agree(generator.generator.get(), &agree), context));
+  all["bits_of_one"] = agree != 0;
   return all;
 }
 
@@ -94,19 +97,34 @@ Result<std::vector<Prompt>> read_prompts(const std::string& path) {
   return out;
 }
 
-Status generate_many(const GenerateFlags& options, BatchGenerator& generator, const std::vector<Prompt>& prompts,
-                     const GenerateOptions& wanted, bool echo) {
+Status generate_many(const GenerateFlags& options, graft_context* context, const OpenGenerator& opened,
+                     const std::vector<Prompt>& prompts, const TextWishes& wanted, bool echo) {
+  graft_generator* const generator = opened.generator.get();
   const auto start = std::chrono::steady_clock::now();
-  std::map<BatchGenerator::Id, std::size_t> numbers;
+  std::map<std::uint64_t, std::size_t> numbers;
+  const graft_generate_options how = wanted.options(false);
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    TRY_ASSIGN(const auto id, generator.submit(prompts[i].ids, wanted).with_context(cat("In prompt ", i + 1)));
+    const std::vector<std::int32_t>& ids = prompts[i].ids;
+    std::uint64_t id = 0;
+    TRY(checked(graft_generator_submit_tokens(generator, ids.data(), ids.size(), &how, &id), context)
+            .with_context(cat("In prompt ", i + 1)));
     numbers[id] = i;
   }
   Outcomes done;
   std::size_t next = 0;
   for (std::size_t left = prompts.size(); left != 0;) {
-    TRY_ASSIGN(left, generator.step());
-    while (auto finished = generator.take()) done.emplace(numbers.at(finished->id), std::move(finished->result));
+    TRY(checked(graft_generator_step(generator, &left), context));
+    for (;;) {
+      std::uint64_t id = 0;
+      graft_generated text = {};
+      text.struct_size = sizeof text;
+      const graft_status status = graft_generator_finished(generator, &id, &text);
+      if (id == 0) {
+        TRY(checked(status, context));
+        break;
+      }
+      done.emplace(numbers.at(id), status == GRAFT_OK ? Result<Written>(Written(text)) : checked(status, context));
+    }
     if (!options.json) TRY(print_ready(done, next, prompts, echo));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -120,7 +138,7 @@ Status generate_many(const GenerateFlags& options, BatchGenerator& generator, co
     }
   }
   if (options.json) {
-    TRY_ASSIGN(const auto all, summary(done, prompts, options, generator, seconds));
+    TRY_ASSIGN(const auto all, summary(done, prompts, options, context, opened, seconds));
     std::printf("%s\n", all.dump(2).c_str());
   } else {
     std::fprintf(stderr, "%zu texts, %zu tokens in %.2f s\n", done.size(), tokens, seconds);

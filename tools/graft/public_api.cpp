@@ -125,6 +125,22 @@ Result<Owned<graft_model>> open_model(graft_context* context, const std::string&
   return model;
 }
 
+Result<graft_precision> parse_precision(const std::string& name) {
+  if (name == "f32") return GRAFT_PRECISION_F32;
+  if (name == "f16") return GRAFT_PRECISION_F16;
+  if (name == "bf16") return GRAFT_PRECISION_BF16;
+  return invalid("There is no precision \"", name, "\"; there are f32, f16 and bf16.");
+}
+
+Result<std::uint64_t> parse_budget(const std::string& text) {
+  if (text.empty()) return std::uint64_t{0};
+  return parse_size(text);
+}
+
+void add_check_flag(CLI::App& app, bool& check) {
+  app.add_flag("--check", check, "Compare all weights with their checksums before anything else");
+}
+
 Status check_is_model(const std::string& path) {
   for (const char* extension : {".onnx", ".gguf", ".safetensors", ".pt", ".tflite"}) {
     if (path.ends_with(extension)) {

@@ -17,6 +17,7 @@ struct Destroy {
   void operator()(graft_context* context) const { graft_context_destroy(context); }
   void operator()(graft_model* model) const { graft_model_destroy(model); }
   void operator()(graft_embedder* embedder) const { graft_embedder_destroy(embedder); }
+  void operator()(graft_generator* generator) const { graft_generator_destroy(generator); }
   void operator()(graft_importance* importance) const { graft_importance_destroy(importance); }
   void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }
@@ -57,6 +58,15 @@ class PublicBindings {
   Bindings bindings_;
   std::vector<graft_binding> raw_;
 };
+
+/// What --precision says.
+Result<graft_precision> parse_precision(const std::string& name);
+/// Sizes as --budget takes them; 0 for an empty text: no limit.
+Result<std::uint64_t> parse_budget(const std::string& text);
+
+/// --check, for commands that read weights when they use them or not at all.
+void add_check_flag(CLI::App& app, bool& check);
+inline graft_weight_check when_to_check(bool check) { return check ? GRAFT_CHECK_AT_ONCE : GRAFT_CHECK_ON_USE; }
 
 /// Refuses a file of another format, with the command to convert it with.
 Status check_is_model(const std::string& path);

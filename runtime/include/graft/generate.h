@@ -71,6 +71,8 @@ typedef struct graft_generate_options {
      and the text ends where nothing may follow it. Both are bounded in time and memory. */
   const char* grammar;     /* rules as llama.cpp has them (GBNF), beginning with "root" */
   const char* json_schema; /* JSON: the text is JSON that this schema allows */
+  int prompt_only; /* 1: nothing is generated, max_tokens or not: the caches take the prompt in, so that a text that
+                      begins so costs its new tokens only */
 } graft_generate_options;
 
 /* Why a text ended. */
@@ -115,6 +117,24 @@ GRAFT_API graft_status graft_generator_create(graft_model* model, const graft_ge
 GRAFT_API void graft_generator_destroy(graft_generator* generator);
 /* Bytes that the generator holds on device and host, by class. */
 GRAFT_API graft_status graft_generator_memory(const graft_generator* generator, graft_memory* memory);
+/* What became of graft_generator_options. */
+typedef struct graft_generator_info {
+  size_t struct_size;
+  uint32_t context;    /* tokens of prompt and answer together */
+  uint32_t sequences;  /* texts that are written at once; 0: one after the other */
+  int verifies_drafts; /* 1: prompt_lookup is at work; 0: nobody asked, or the device gives a token among several other
+                          bits than alone */
+  const char* streaming; /* a sentence on the weights that are streamed to keep to the budget; "" where none are. Valid
+                            as long as the generator */
+} graft_generator_info;
+
+/* Fills info. */
+GRAFT_API graft_status graft_generator_describe(graft_generator* generator, graft_generator_info* info);
+/* *agree becomes 1 where the device's kernels give a token among several the bits that it has alone: then no text
+   depends, to the bit, on those that are written beside it. Compared on the device at the first call, for which
+   invalid_argument where texts are queued or under way; what caches hold is forgotten then. Of a generator of one text
+   after the other it is 1. */
+GRAFT_API graft_status graft_generator_rows_agree(graft_generator* generator, int* agree);
 /* As graft_session_pause and graft_session_resume; what a conversation has computed waits in host memory. */
 GRAFT_API graft_status graft_generator_pause(graft_generator* generator);
 /* As graft_session_resume. */

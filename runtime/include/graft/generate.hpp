@@ -29,6 +29,14 @@ struct GeneratorOptions {
   std::uint32_t sequences = 0;  ///< texts that are written at once, as Generator::submit() takes them; 0: one by one
 };
 
+/// As graft_generator_info.
+struct GeneratorInfo {
+  std::uint32_t context = 0;    ///< tokens of prompt and answer together
+  std::uint32_t sequences = 0;  ///< texts that are written at once; 0: one after the other
+  bool verifies_drafts = false;
+  std::string streaming;  ///< what is streamed to keep to the budget; empty: nothing
+};
+
 /// As graft_logit_bias.
 using LogitBias = graft_logit_bias;
 /// As graft_token_probability.
@@ -36,8 +44,8 @@ using TokenProbability = graft_token_probability;
 
 /// As graft_generate_options.
 struct GenerateOptions {
-  std::uint32_t max_tokens = 256;
-  double temperature = 0;  ///< 0: always the most probable token
+  std::uint32_t max_tokens = 256;  ///< 0: the caches take the prompt in, and nothing is generated
+  double temperature = 0;          ///< 0: always the most probable token
   std::uint32_t top_k = 0;
   double top_p = 1;
   double min_p = 0;
@@ -165,7 +173,22 @@ class Generator {
     submitted_.erase(id);
     return done;
   }
+  /// What became of the options.
+  Result<GeneratorInfo> describe() {
+    auto raw = detail::sized<graft_generator_info>();
+    Status got = status(graft_generator_describe(handle_.get(), &raw));
+    if (!got.ok()) return got;
+    return GeneratorInfo{raw.context, raw.sequences, raw.verifies_drafts != 0, raw.streaming};
+  }
+  /// Whether no text depends, to the bit, on those that are written beside it: see graft_generator_rows_agree.
+  Result<bool> rows_agree() {
+    int agree = 0;
+    Status got = status(graft_generator_rows_agree(handle_.get(), &agree));
+    if (!got.ok()) return got;
+    return agree != 0;
+  }
   graft_generator* get() const { return handle_.get(); }  ///< for what only the C ABI has
+  graft_context* context() const { return context_; }     ///< for what only the C ABI has
   /// Bytes that it holds on device and host, by class.
   Result<Memory> memory() const {
     auto memory = detail::sized<Memory>();
@@ -180,6 +203,7 @@ class Generator {
     explicit Raw(const GenerateOptions& from) {
       for (const std::string& text : from.stop) stop.push_back(text.c_str());
       options.max_tokens = from.max_tokens;
+      options.prompt_only = from.max_tokens == 0 ? 1 : 0;
       options.temperature = from.temperature;
       options.top_k = from.top_k;
       options.top_p = from.top_p;

@@ -126,6 +126,18 @@ class Model {
     }
     return status(graft_model_load_adapters_together(handle_.get(), paths.data(), weights.data(), files.size()));
   }
+  /// Those of several sources at once, with weights as above.
+  Status load_adapters(const std::vector<std::pair<Source, double>>& sources) {
+    std::vector<graft_source> raw;
+    std::vector<const graft_source*> pointers;
+    std::vector<double> weights;
+    for (const auto& [source, weight] : sources) {
+      raw.push_back(source.raw());
+      weights.push_back(weight);
+    }
+    for (const graft_source& source : raw) pointers.push_back(&source);
+    return status(graft_model_load_adapters_sources(handle_.get(), pointers.data(), weights.data(), sources.size()));
+  }
   /// Adds their product to the weights: from then on there are none. Merged matrices become blocks of the format
   /// `quantize` ("q8_0", ...), frozen; "": f32.
   Status merge_adapters(const std::string& quantize = {}) {

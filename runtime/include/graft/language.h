@@ -29,6 +29,9 @@ typedef struct graft_decode_options {
 /* not_found: the model carries no tokenizer. */
 GRAFT_API graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokenizer);
 GRAFT_API void graft_tokenizer_destroy(graft_tokenizer* tokenizer);
+/* The one that a generator has, without making another of the same vocabulary. It keeps the generator. not_found: the
+   model carries no tokenizer. */
+GRAFT_API graft_status graft_generator_tokenizer(graft_generator* generator, graft_tokenizer** tokenizer);
 /* How many tokens there are: ids are 0 to one less. */
 GRAFT_API size_t graft_tokenizer_size(const graft_tokenizer* tokenizer);
 /* How text becomes tokens: "bpe", "scored_bpe", ...; "" for NULL. */
@@ -59,6 +62,14 @@ typedef struct graft_chat_options {
   const char* tools;     /* a list of functions that the model may call */
   const char* documents; /* a list of what it may refer to */
   const char* variables; /* an object of whatever else the template reads, as {"enable_thinking": false} */
+  /* What was said so far, for the next turn of a conversation: the prompt of the turn before as graft_chat_render has
+     it with the answer behind it, `said_bytes` of UTF-8, and the tokens of both. Where the conversation begins with
+     this text its tokens stay these, as text may be cut into others, which would have to be computed again; what
+     follows is encoded behind them. NULL: all is encoded. */
+  const char* said;
+  size_t said_bytes;
+  const int32_t* said_tokens;
+  size_t said_count;
 } graft_chat_options;
 
 /* A conversation as the prompt that the model was tuned on, for graft_generate_tokens. For the next turn, add what the

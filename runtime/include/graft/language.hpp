@@ -23,6 +23,13 @@ struct ChatMessage {
 /// How a model's text becomes tokens, and conversations prompts; see graft/language.h.
 class Tokenizer {
  public:
+  /// The one that a generator has, without making another; it keeps the generator.
+  static Result<Tokenizer> of(Generator& generator) {
+    graft_tokenizer* handle = nullptr;
+    Status made = detail::to_status(graft_generator_tokenizer(generator.get(), &handle), generator.context());
+    if (!made.ok()) return made;
+    return Tokenizer(handle, generator.context());
+  }
   /// How many tokens there are.
   std::size_t size() const { return graft_tokenizer_size(handle_.get()); }
   /// "bpe", "scored_bpe", ...
@@ -72,6 +79,8 @@ class Tokenizer {
     std::string tools = {};      ///< JSON: functions that the model may call
     std::string documents = {};  ///< JSON: what it may refer to
     std::string variables = {};  ///< JSON: an object of whatever else the model's template reads
+    std::string said = {};       ///< chat_text() of the turn before with the answer behind it, and
+    std::vector<std::int32_t> said_tokens = {};  ///< the tokens of both, which stay these: see graft_chat_options
   };
   /// A conversation as a prompt for Generator::generate(tokens).
   Result<std::vector<std::int32_t>> chat(std::span<const ChatMessage> messages) {
@@ -128,6 +137,10 @@ class Tokenizer {
     raw.tools = detail::or_null(options.tools);
     raw.documents = detail::or_null(options.documents);
     raw.variables = detail::or_null(options.variables);
+    raw.said = options.said.data();
+    raw.said_bytes = options.said.size();
+    raw.said_tokens = options.said_tokens.data();
+    raw.said_count = options.said_tokens.size();
     return raw;
   }
   detail::Handle<graft_tokenizer, graft_tokenizer_destroy> handle_;

@@ -49,6 +49,10 @@ GRAFT_API graft_status graft_model_open_source(graft_context* context, const gra
 
 /* As graft_model_load_adapters, graft_session_swap_adapters and graft_generator_swap_adapters; source is not NULL. */
 GRAFT_API graft_status graft_model_load_adapters_source(graft_model* model, const graft_source* source);
+/* As graft_model_load_adapters_together, of `count` sources, none of them NULL; weights NULL: 1 each. A single one of
+   the weight 1 is as graft_model_load_adapters_source has it. */
+GRAFT_API graft_status graft_model_load_adapters_sources(graft_model* model, const graft_source* const* sources,
+                                                         const double* weights, size_t count);
 /* As graft_session_swap_adapters(), from a source. */
 GRAFT_API graft_status graft_session_swap_adapters_source(graft_session* session, const graft_source* source);
 /* As graft_generator_swap_adapters(), from a source. */

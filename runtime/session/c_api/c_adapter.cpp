@@ -17,12 +17,44 @@ void take_off(graft_model& model) {
 
 }  // namespace
 
-Status graft::c_api::load_onto(graft_model& model, Result<Model> loaded) {
+Status graft::c_api::load_onto(graft_model& model, Result<Model> loaded, const std::string& names) {
   GRAFT_TRY(loaded.status());
   auto adapters = std::make_unique<Model>(std::move(*loaded));
   const Model& file = *adapters;
-  return put_on(model, std::move(adapters), [&](const Model& base) { return with_adapter(base, file); });
+  return put_on(model, std::move(adapters), [&](const Model& base) -> Result<Model> {
+    auto adapted = with_adapter(base, file);
+    if (adapted.ok() || names.empty()) return adapted;
+    return std::move(adapted).status().with_context(cat("While putting the adapter \"", names, "\" on"));
+  });
 }
+
+namespace {
+
+/// A file's adapters, whose name errors have.
+Status load_one(graft_model& model, Result<Model> loaded) {
+  const std::string name(loaded.ok() ? loaded->source() : std::string_view());
+  return load_onto(model, std::move(loaded), name);
+}
+
+/// load(i) reads one of `count` adapters, which are added up by their weights.
+template <typename Load>
+Status load_together(graft_model& model, const double* weights, std::size_t count, Load load) {
+  std::vector<Model> read;
+  std::vector<WeightedAdapter> all;
+  std::string names;
+  read.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    GRAFT_TRY_ASSIGN(Model one, load(i));
+    names += cat(i == 0 ? "" : "\" and \"", one.source());
+    read.push_back(std::move(one));
+    all.push_back({&read.back(), weights == nullptr ? 1 : weights[i]});
+  }
+  // DoRA, and what adds tokens, stands alone.
+  if (count == 1 && all[0].weight == 1) return load_onto(model, std::move(read[0]), names);
+  return load_onto(model, combine_adapters(all), names);
+}
+
+}  // namespace
 
 graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -57,7 +89,7 @@ graft_status graft_model_load_adapters(graft_model* model, const char* path) {
       take_off(*model);
       return ok_status();
     }
-    return load_onto(*model, load_model(*model->context->files, path, kAtOnce));
+    return load_one(*model, load_model(*model->context->files, path, kAtOnce));
   });
 }
 
@@ -65,7 +97,7 @@ graft_status graft_model_load_adapters_source(graft_model* model, const graft_so
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY(check_unused(*model, "its adapters change"));
-    return load_onto(*model, load_source(*model->context, source, kAtOnce));
+    return load_one(*model, load_source(*model->context, source, kAtOnce));
   });
 }
 
@@ -75,16 +107,21 @@ graft_status graft_model_load_adapters_together(graft_model* model, const char* 
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY(check_unused(*model, "its adapters change"));
     if (paths == nullptr || count == 0) return invalid("graft_model_load_adapters_together needs paths.");
-    std::vector<Model> read;
-    std::vector<WeightedAdapter> all;
-    read.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    return load_together(*model, weights, count, [&](std::size_t i) -> Result<Model> {
       if (paths[i] == nullptr) return invalid("Path ", i, " of the adapters is NULL.");
-      GRAFT_TRY_ASSIGN(Model one, load_model(*model->context->files, paths[i], kAtOnce));
-      read.push_back(std::move(one));
-      all.push_back({&read.back(), weights == nullptr ? 1 : weights[i]});
-    }
-    return load_onto(*model, combine_adapters(all));
+      return load_model(*model->context->files, paths[i], kAtOnce);
+    });
+  });
+}
+
+graft_status graft_model_load_adapters_sources(graft_model* model, const graft_source* const* sources,
+                                               const double* weights, size_t count) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(check_unused(*model, "its adapters change"));
+    if (sources == nullptr || count == 0) return invalid("graft_model_load_adapters_sources needs sources.");
+    return load_together(*model, weights, count,
+                         [&](std::size_t i) { return load_source(*model->context, sources[i], kAtOnce); });
   });
 }
 

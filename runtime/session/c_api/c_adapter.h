@@ -22,7 +22,7 @@ Status put_on(graft_model& model, std::unique_ptr<Model> adapters, Make make) {
   return ok_status();
 }
 
-/// Puts an adapter file's adapters on.
-Status load_onto(graft_model& model, Result<Model> loaded);
+/// Puts an adapter file's adapters on. `names`: of the files that they are of, for errors; empty: errors have none.
+Status load_onto(graft_model& model, Result<Model> loaded, const std::string& names = {});
 
 }  // namespace graft::c_api

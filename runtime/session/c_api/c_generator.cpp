@@ -9,6 +9,7 @@ namespace {
 Result<GenerateOptions> generate_options(const graft_generate_options& given) {
   GenerateOptions out;
   if (given.max_tokens != 0) out.max_tokens = given.max_tokens;
+  if (given.prompt_only != 0) out.max_tokens = 0;
   out.sampling.temperature = given.temperature;
   out.sampling.top_k = given.top_k;
   if (given.top_p != 0) out.sampling.top_p = given.top_p;
@@ -162,6 +163,31 @@ graft_status graft_generator_memory(const graft_generator* generator, graft_memo
   if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(generator->context, [&] {
     return write_info(memory_of(with_either(*generator, [](auto& of) { return of.memory(); })), memory, "graft_memory");
+  });
+}
+
+graft_status graft_generator_describe(graft_generator* generator, graft_generator_info* info) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&] {
+    graft_generator_info out{};
+    out.context = with_either(*generator, [](auto& of) { return of.context(); });
+    out.sequences = generator->batch ? generator->batch->sequences() : 0;
+    out.verifies_drafts = generator->generator && generator->generator->verifies_drafts() ? 1 : 0;
+    generator->streaming = with_either(*generator, [](auto& of) { return of.streaming(); });
+    out.streaming = generator->streaming.c_str();
+    return write_info(out, info, "graft_generator_info");
+  });
+}
+
+graft_status graft_generator_rows_agree(graft_generator* generator, int* agree) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (agree == nullptr) return invalid("graft_generator_rows_agree needs a place for the answer.");
+    *agree = 1;
+    if (!generator->batch) return ok_status();
+    GRAFT_TRY_ASSIGN(const bool same, generator->batch->rows_agree());
+    *agree = same ? 1 : 0;
+    return ok_status();
   });
 }
 

@@ -137,6 +137,7 @@ struct graft_generator {
   std::unique_ptr<graft::Generator> generator;   // of one text after the other
   std::unique_ptr<graft::BatchGenerator> batch;  // of several; one of the two
   graft::Generated last;                         // what the last call gave
+  std::string streaming = {};                    // as graft_generator_describe() tells it
   graft::c_api::Users users = {};
 };
 

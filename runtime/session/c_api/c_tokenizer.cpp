@@ -10,9 +10,16 @@ using namespace graft;
 using namespace graft::c_api;
 
 struct graft_tokenizer {
+  /// `its`: the generator's; null: this one's own.
+  graft_tokenizer(graft_context* of, graft_generator* with, std::optional<text::Tokenizer> made,
+                  const text::Tokenizer* its, const Metadata& model)
+      : context(of), generator(with), own(std::move(made)), tokenizer(its != nullptr ? *its : *own), metadata(model) {}
+
   Ref<graft_context> context;
-  text::Tokenizer tokenizer;
-  Metadata metadata = {};  // of the model: it says which format conversations have
+  Ref<graft_generator> generator;
+  std::optional<text::Tokenizer> own;
+  const text::Tokenizer& tokenizer;
+  Metadata metadata;  // of the model: it says which format conversations have
   std::vector<text::TokenId> ids = {};
   std::string text = {};
   Users users = {};
@@ -41,6 +48,45 @@ Result<std::vector<text::ChatPart>> render(const graft_tokenizer& tokenizer, con
   return render_chat(tokenizer.metadata, tokenizer.tokenizer, given_text(options.format), request);
 }
 
+/// Parts without their first bytes.
+std::vector<text::ChatPart> behind(std::vector<text::ChatPart> parts, std::size_t bytes) {
+  std::vector<text::ChatPart> out;
+  for (text::ChatPart& part : parts) {
+    const std::size_t cut = std::min(bytes, part.text.size());
+    bytes -= cut;
+    if (cut == part.text.size()) continue;
+    part.text.erase(0, cut);
+    part.special = part.special && cut == 0;
+    out.push_back(std::move(part));
+  }
+  return out;
+}
+
+std::string text_of(const std::vector<text::ChatPart>& parts) {
+  std::string whole;
+  for (const text::ChatPart& part : parts) whole += part.text;
+  return whole;
+}
+
+/// The tokens of a conversation, behind those of what was said before where it begins so.
+Result<std::vector<text::TokenId>> encode(const text::Tokenizer& tokenizer, std::vector<text::ChatPart> parts,
+                                          const graft_chat_options* given) {
+  GRAFT_TRY_ASSIGN(const graft_chat_options options, read_options(given, "graft_chat_options"));
+  if (options.said == nullptr && options.said_bytes != 0) return invalid("What was said was promised, and is NULL.");
+  if (options.said_tokens == nullptr && options.said_count != 0) {
+    return invalid(options.said_count, " tokens of what was said were promised, and they are NULL.");
+  }
+  std::vector<text::TokenId> out;
+  const std::string_view said(options.said, options.said_bytes);
+  if (!said.empty() && options.said_count != 0 && text_of(parts).starts_with(said)) {
+    out.assign(options.said_tokens, options.said_tokens + options.said_count);
+    parts = behind(std::move(parts), said.size());
+  }
+  GRAFT_TRY_ASSIGN(const auto rest, text::encode_chat(tokenizer, parts, !out.empty()));
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
 void give_ids(const graft_tokenizer& tokenizer, const int32_t** ids, std::size_t* count) {
   if (ids != nullptr) *ids = tokenizer.ids.data();
   if (count != nullptr) *count = tokenizer.ids.size();
@@ -59,7 +105,20 @@ graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokeni
     if (tokenizer == nullptr) return invalid("graft_tokenizer_create needs a place for the tokenizer.");
     *tokenizer = nullptr;
     GRAFT_TRY_ASSIGN(text::Tokenizer made, tokenizer_of(model->model));
-    *tokenizer = new graft_tokenizer{model->context, std::move(made), model->model.metadata};
+    *tokenizer = new graft_tokenizer(model->context, nullptr, std::move(made), nullptr, model->model.metadata);
+    return ok_status();
+  });
+}
+
+graft_status graft_generator_tokenizer(graft_generator* generator, graft_tokenizer** tokenizer) {
+  if (generator == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(generator->context, [&]() -> Status {
+    if (tokenizer == nullptr) return invalid("graft_generator_tokenizer needs a place for the tokenizer.");
+    *tokenizer = nullptr;
+    const text::Tokenizer* const its =
+        generator->batch ? generator->batch->tokenizer() : generator->generator->tokenizer();
+    if (its == nullptr) return error(Code::not_found, "The model carries no tokenizer.");
+    *tokenizer = new graft_tokenizer(generator->context, generator, {}, its, generator->model->model.metadata);
     return ok_status();
   });
 }
@@ -111,7 +170,7 @@ graft_status graft_chat_encode(graft_tokenizer* tokenizer, const graft_chat_mess
   if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(tokenizer->context, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const auto parts, render(*tokenizer, messages, message_count, options));
-    GRAFT_TRY_ASSIGN(tokenizer->ids, text::encode_chat(tokenizer->tokenizer, parts));
+    GRAFT_TRY_ASSIGN(tokenizer->ids, encode(tokenizer->tokenizer, parts, options));
     give_ids(*tokenizer, ids, count);
     return ok_status();
   });
@@ -122,9 +181,7 @@ graft_status graft_chat_render(graft_tokenizer* tokenizer, const graft_chat_mess
   if (tokenizer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(tokenizer->context, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const auto parts, render(*tokenizer, messages, message_count, options));
-    std::string whole;
-    for (const text::ChatPart& part : parts) whole += part.text;
-    tokenizer->text = std::move(whole);
+    tokenizer->text = text_of(parts);
     give_text(*tokenizer, text, bytes);
     return ok_status();
   });

@@ -19,8 +19,9 @@ bool is_adapter(const Model& model);
 /// Errors are one sentence: what is missing, contradictory, of another model or (DoRA, biases, embeddings) unsupported.
 Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const Model& base);
 
-/// open_adapter(), which must fit `base`, as a .graft file has it: for that base and no other.
-Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base);
+/// open_adapter(), which must fit `base`, as a .graft file has it: for that base and no other. `any_base`: also where
+/// it was made for other weights.
+Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base, bool any_base = false);
 
 // The two readers, for files that are there already. `bytes` need not outlive the result.
 // `added_tokens`: a folder's added_tokens.json, which has the texts of new tokens; empty: none.

@@ -139,8 +139,9 @@ Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const
   return fitted(std::move(adapter), base);
 }
 
-Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base) {
+Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base, bool any_base) {
   GRAFT_TRY_ASSIGN(Model adapter, open_adapter(files, path, base));
+  if (any_base) adapter.metadata.erase(std::string(kMetaAdapterBase));
   GRAFT_TRY(with_adapter(base, adapter));  // it must fit
   adapter.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));
   return adapter;

@@ -82,6 +82,22 @@ GRAFT_API graft_status graft_convert(const char* path, const graft_convert_optio
 GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base, const char* output,
                                              graft_conversion** conversion);
 
+/* How adapters are converted. */
+typedef struct graft_convert_adapter_options {
+  size_t struct_size;
+  int any_base; /* 1: a .graft file of adapters too, although it was made for other weights; else those are refused */
+} graft_convert_adapter_options;
+
+/* The same with options, which may be NULL. What a .graft file of adapters says of its base is then of `base`, and rows
+   that that model has in another order are put into it. */
+GRAFT_API graft_status graft_convert_adapter_with(const char* path, const char* base,
+                                                  const graft_convert_adapter_options* options, const char* output,
+                                                  graft_conversion** conversion);
+/* What a conversion without an output made, as the bytes of a .graft file: for graft_model_open_source() and
+   graft_model_load_adapters_source(), without a file. They begin at a multiple of 8 bytes and live as long as the
+   conversion; data and bytes may be NULL. invalid_argument: it made nothing. */
+GRAFT_API graft_status graft_conversion_bytes(graft_conversion* conversion, const void** data, size_t* bytes);
+
 /* Writes what a conversion without an output made, atomically; again, to another path, where that failed. From then on
    the conversion's message is of this call. invalid_argument: there is nothing to save. */
 GRAFT_API graft_status graft_conversion_save(graft_conversion* conversion, const char* output);

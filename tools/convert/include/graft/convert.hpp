@@ -1,6 +1,7 @@
 // The C++ API of conversion, over graft/convert.h; link libgraft_convert.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -102,11 +103,32 @@ inline Status convert(const std::string& path, const std::string& output, const 
   return detail::ended(code, made, report);
 }
 
-/// The adapters of a PEFT folder or a GGUF file, for the model `base`, become a .graft file.
-inline Status convert_adapter(const std::string& path, const std::string& base, const std::string& output) {
+/// The adapters of a PEFT folder or a GGUF file, for the model `base`, become a .graft file. `any_base`: those of a
+/// .graft file too, although it was made for other weights.
+inline Status convert_adapter(const std::string& path, const std::string& base, const std::string& output,
+                              bool any_base = false) {
+  auto options = detail::sized<graft_convert_adapter_options>();
+  options.any_base = any_base ? 1 : 0;
   graft_conversion* made = nullptr;
-  const graft_status code = graft_convert_adapter(path.c_str(), base.c_str(), output.c_str(), &made);
+  const graft_status code = graft_convert_adapter_with(path.c_str(), base.c_str(), &options, output.c_str(), &made);
   return detail::ended(code, made);
+}
+
+/// The same as the bytes of that file, for Source::borrow() or Source::copy().
+inline Result<std::vector<std::byte>> adapter_bytes(const std::string& path, const std::string& base,
+                                                    bool any_base = false) {
+  auto options = detail::sized<graft_convert_adapter_options>();
+  options.any_base = any_base ? 1 : 0;
+  graft_conversion* made = nullptr;
+  graft_status code = graft_convert_adapter_with(path.c_str(), base.c_str(), &options, nullptr, &made);
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  if (code == GRAFT_OK) code = graft_conversion_bytes(made, &data, &bytes);
+  std::vector<std::byte> out;
+  if (code == GRAFT_OK) out.assign(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
+  Status done = detail::ended(code, made);
+  if (!done.ok()) return done;
+  return out;
 }
 
 /// An untrained example network ("lenet", ...) as an ONNX file.
