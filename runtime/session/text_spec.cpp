@@ -40,10 +40,12 @@ Status check_text_options(const data::Spec& spec) {
   return {};
 }
 
-Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model, const LoadVocabulary& load) {
+Result<text::Tokenizer> tokenizer_for(const data::Spec& spec, const Model& model, const TextOptions& options) {
+  if (options.words != nullptr) return text::Tokenizer::make(*options.words);
   if (const auto path = spec.options.find("tokenizer"); path != spec.options.end()) {
-    if (!load) return unsupported("A tokenizer of other formats is read by graft convert alone; give the model one.");
-    GRAFT_TRY_ASSIGN(text::Vocabulary words, load(path->second));
+    if (!options.load)
+      return unsupported("A tokenizer of other formats is read by graft convert alone; give the model one.");
+    GRAFT_TRY_ASSIGN(text::Vocabulary words, options.load(path->second));
     return text::Tokenizer::make(std::move(words));
   }
   return tokenizer_of(model);
@@ -279,7 +281,7 @@ Result<TextSet> open_labelled(const data::Spec& spec, const Model& model, std::i
 Result<TextSet> open_text(const data::Spec& spec, const Model& model, const TextOptions& options,
                           os::FileSystem& files) {
   GRAFT_TRY(check_text_options(spec));
-  GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model, options.load));
+  GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_for(spec, model, options));
   TextEncoder encoder(model.metadata, std::move(tokenizer),
                       {.chat = option_of(spec, "chat"), .learn_all = option_of(spec, "learn") == "all"});
   const TextWindows windows{.length = options.length == 0 ? kDefaultLength : options.length,
@@ -287,7 +289,7 @@ Result<TextSet> open_text(const data::Spec& spec, const Model& model, const Text
                             .sequence_starts = options.sequence_starts};
   std::optional<text::Tokenizer> words;  // a source of records keeps the encoder with its own
   if (options.show > 0) {
-    GRAFT_TRY_ASSIGN(words, tokenizer_for(spec, model, options.load));
+    GRAFT_TRY_ASSIGN(words, tokenizer_for(spec, model, options));
   }
   if (options.preference == Preference::groups) {
     return open_groups(spec, model, std::move(encoder), options, words, files);

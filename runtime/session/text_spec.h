@@ -38,10 +38,12 @@ namespace graft {
 using LoadVocabulary = std::function<Result<text::Vocabulary>(const std::string& path)>;
 
 struct TextOptions {
-  std::int64_t length = 0;           ///< of samples: the size of the dimension "seq"; 0: 128
-  bool sequence_starts = false;      ///< samples that hold several texts have that field in any case; here, all have
-  LoadVocabulary load = {};          ///< null: the option tokenizer=FILE is refused
-  OnLong on_long = OnLong::by_kind;  ///< where the option on-long says nothing
+  std::int64_t length = 0;       ///< of samples: the size of the dimension "seq"; 0: 128
+  bool sequence_starts = false;  ///< samples that hold several texts have that field in any case; here, all have
+  LoadVocabulary load = {};      ///< null: the option tokenizer=FILE is refused
+  /// In place of the model's tokenizer and of the option's; null: these.
+  const text::Vocabulary* words = nullptr;
+  OnLong on_long = OnLong::by_kind;          ///< where the option on-long says nothing
   Preference preference = Preference::none;  ///< jsonl: samples of two texts or more, each of `length` tokens
   std::optional<Pooling> pooling = {};       ///< of Preference::groups; nullopt: as the model's file says, else mean
   std::uint64_t show = 0;                    ///< samples of TextSet::shown

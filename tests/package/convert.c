@@ -62,6 +62,9 @@ int main(int argc, char** argv) {
     if (status == GRAFT_OK) printf("%zu bytes of adapters\n", bytes);
     if (status == GRAFT_OK) graft_conversion_destroy(conversion);
   }
+  /* A tokenizer's file becomes what graft_tokenizer_open() takes; this one is none. */
+  if (graft_convert_tokenizer(argv[2], &conversion) == GRAFT_OK) return 1;
+  graft_conversion_destroy(conversion);
   /* What a run keeps, as safetensors: of a folder that training wrote, which this one is not. */
   if (graft_export_snapshot("no run", NULL, "state.safetensors", &conversion) == GRAFT_OK) return 1;
   graft_conversion_destroy(conversion);

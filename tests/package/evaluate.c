@@ -57,6 +57,10 @@ int main(int argc, char** argv) {
   how.model = model;
   how.evaluation = 1;
   if (graft_data_open_with(context, argv[2], &how, &data) != GRAFT_OK) return fail(context, "data");
+  graft_data_summary summary = {0}; /* of text: what was cut or left out */
+  summary.struct_size = sizeof summary;
+  if (graft_data_describe(data, &summary) != GRAFT_OK) return fail(context, "summary");
+  printf("%s", summary.text);
   /* Digits have no names; a set of folders has. */
   if (graft_model_keep_classes(model, data) == GRAFT_OK) printf("0 is %s\n", graft_model_class(model, 0));
 

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "graft/language.h"
+#include "runtime/text/vocabulary_bytes.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
@@ -121,6 +123,10 @@ TEST_F(CApiEvaluate, ATrainerIsObservedAndComparedWithItsModel) {
   ASSERT_EQ(graft_evaluations_compare(evaluation_, now, &comparison), GRAFT_OK) << h_.message();
   EXPECT_GT(comparison.only_new, comparison.only_old) << "five steps on these very samples";
   EXPECT_EQ(comparison.gained_count, comparison.only_new) << "a sample is a row";
+  EXPECT_EQ(comparison.regression, 0) << "of classes";
+  auto totals = sized<graft_totals>();
+  ASSERT_EQ(graft_evaluation_totals(now, &totals), GRAFT_OK);
+  EXPECT_TRUE(std::isnan(totals.reward_margin)) << "nothing is preferred";
 
   auto watch = sized<graft_watch_options>();
   watch.plateau = "loss";
@@ -205,7 +211,39 @@ TEST(CApiDataFor, TextIsReadAsTokensOfAModelAndAPartOfIt) {
   wanted.first = all;
   EXPECT_EQ(graft_data_open_with(h.context, spec.c_str(), &wanted, &set), GRAFT_INVALID_ARGUMENT);
   const std::string foreign = spec + "?tokenizer=tokenizer.json";
+  wanted.first = 0;
+  wanted.count = 0;
   EXPECT_EQ(graft_data_open_with(h.context, foreign.c_str(), &wanted, &set), GRAFT_UNSUPPORTED);
+  // With a tokenizer of the app's own: the vocabulary turned around.
+  text::Vocabulary words;
+  for (int i = 0; i < 16; ++i) words.tokens.push_back({.text = std::string(1, static_cast<char>('p' - i))});
+  const std::string bytes = text::vocabulary_to_bytes(words);
+  graft_tokenizer* tokenizer = nullptr;
+  EXPECT_EQ(graft_tokenizer_open(h.context, bytes.data(), bytes.size() / 2, &tokenizer), GRAFT_CORRUPT);
+  EXPECT_EQ(graft_tokenizer_open(h.context, nullptr, 0, &tokenizer), GRAFT_INVALID_ARGUMENT);
+  ASSERT_EQ(graft_tokenizer_open(h.context, bytes.data(), bytes.size(), &tokenizer), GRAFT_OK) << h.message();
+  EXPECT_EQ(graft_tokenizer_find(tokenizer, "p"), 0);
+  wanted.tokenizer = tokenizer;
+  ASSERT_EQ(graft_data_open_with(h.context, foreign.c_str(), &wanted, &set), GRAFT_OK) << h.message();
+  graft_tokenizer_destroy(tokenizer);
+  auto summary = sized<graft_data_summary>();
+  ASSERT_EQ(graft_data_describe(set, &summary), GRAFT_OK) << h.message();
+  EXPECT_EQ(summary.is_text, 1);
+  EXPECT_TRUE(contains(summary.text, "samples")) << summary.text;
+  EXPECT_EQ(summary.json[0], '{') << summary.json;
+  graft_data_destroy(set);
+  const std::string records =
+      "jsonl:" + folder.write("long.jsonl", "{\"prompt\": \"ab\", \"completion\": \"abcdefghijklmnop\"}\n");
+  wanted.tokenizer = nullptr;
+  wanted.on_long = GRAFT_ON_LONG_ERROR;
+  EXPECT_EQ(graft_data_open_with(h.context, records.c_str(), &wanted, &set), GRAFT_INVALID_ARGUMENT);
+  wanted.on_long = GRAFT_ON_LONG_CUT;
+  ASSERT_EQ(graft_data_open_with(h.context, records.c_str(), &wanted, &set), GRAFT_OK) << h.message();
+  ASSERT_EQ(graft_data_describe(set, &summary), GRAFT_OK) << h.message();
+  EXPECT_EQ(summary.lost, 1) << summary.text;
+  graft_data_destroy(set);
+  wanted.on_long = static_cast<graft_on_long>(9);
+  EXPECT_EQ(graft_data_open_with(h.context, records.c_str(), &wanted, &set), GRAFT_INVALID_ARGUMENT);
 }
 
 // A picture that is its own pixels: a byte each of width and height, then three bytes a pixel.
@@ -242,8 +280,13 @@ TEST(CApiDataFor, AnAppsDecodersReadPicturesOfFolders) {
   EXPECT_EQ(graft_data_open_with(h.context, spec.c_str(), &wanted, &set), GRAFT_INVALID_ARGUMENT);
   media.image_size = own_size;
   media.decode_image = own_pixels;
+  media.failure = [](void*) { return "is of no use."; };
   ASSERT_EQ(graft_data_open_with(h.context, spec.c_str(), &wanted, &set), GRAFT_OK) << h.message();
   EXPECT_EQ(graft_data_samples(set), 2u);
+  auto summary = sized<graft_data_summary>();
+  ASSERT_EQ(graft_data_describe(set, &summary), GRAFT_OK) << h.message();
+  EXPECT_EQ(summary.is_text, 0);
+  EXPECT_STREQ(summary.text, "");
   write_model(tiny_mlp(kInputs, 6, kClasses), folder.file("m.graft"));
   ASSERT_EQ(graft_model_load(h.context, folder.file("m.graft").c_str(), &h.model), GRAFT_OK) << h.message();
   EXPECT_EQ(graft_model_class(h.model, 0), nullptr);

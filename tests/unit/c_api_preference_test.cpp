@@ -86,6 +86,41 @@ TEST_F(CPreference, PairsAreLearnedAgainstTheModelWithoutAdapters) {
   EXPECT_EQ(last.accuracy, 1);
 }
 
+TEST_F(CPreference, AReferenceIsTheModelBeforeItsAdapters) {
+  ASSERT_EQ(open(kPairs, GRAFT_PREFERENCE_PAIRS), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_model_add_adapters(h_.model, "r=4", 1), GRAFT_OK) << h_.message();
+  // Adapters that change much, so that they would be seen.
+  std::vector<float> numbers(17 * 4, 3);
+  graft_tensor_info info{};
+  for (std::size_t i = 0; graft_model_tensor(h_.model, GRAFT_PARAMETERS, i, &info) == GRAFT_OK; ++i) {
+    if (!std::string_view(info.name).ends_with("lora_B.weight")) continue;
+    numbers.assign(static_cast<std::size_t>(info.dims[0] * info.dims[1]), 3);
+    ASSERT_EQ(graft_model_write(h_.model, info.name, numbers.data(), numbers.size() * sizeof(float)), GRAFT_OK)
+        << h_.message();
+  }
+  auto reference = sized<graft_reference_options>();
+  reference.batch = 2;
+  reference.precision = static_cast<graft_precision>(9);
+  EXPECT_EQ(graft_data_add_reference_with(set_, h_.model, &reference), GRAFT_INVALID_ARGUMENT);
+  reference.precision = GRAFT_PRECISION_F32;
+  ASSERT_EQ(graft_data_add_reference_with(set_, h_.model, &reference), GRAFT_OK) << h_.message();
+  const auto margin_of = [&](graft_model* model) {
+    auto training = sized<graft_trainer_options>();
+    training.losses = "dpo";
+    training.batch = 2;
+    auto options = sized<graft_evaluation_options>();
+    options.training = &training;
+    graft_evaluation* made = nullptr;
+    EXPECT_EQ(graft_evaluate_model(model, set_, &options, &made), GRAFT_OK) << h_.message();
+    auto totals = sized<graft_totals>();
+    EXPECT_EQ(graft_evaluation_totals(made, &totals), GRAFT_OK);
+    graft_evaluation_destroy(made);
+    return totals.reward_margin;
+  };
+  EXPECT_NEAR(margin_of(base_), 0, 1e-5) << "it is the reference";
+  EXPECT_GT(std::abs(margin_of(h_.model)), 1e-3);
+}
+
 TEST_F(CPreference, WhatIsWrongIsSaid) {
   EXPECT_EQ(open("{\"text\": \"abcd\"}\n", GRAFT_NO_PREFERENCE), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_data_add_reference(set_, base_, 0), GRAFT_INVALID_ARGUMENT);

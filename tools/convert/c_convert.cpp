@@ -11,12 +11,14 @@
 #include "platform/base/cancel.h"
 #include "runtime/core/quantized.h"
 #include "runtime/session/c_api/c_options.h"
+#include "runtime/text/vocabulary_bytes.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
 #include "tools/convert/export_snapshot.h"
 #include "tools/convert/language_model/imatrix_names.h"
 #include "tools/convert/onnx/example_onnx.h"
+#include "tools/convert/tokenizer/tokenizer_load.h"
 
 struct graft_conversion {
   std::string message;
@@ -146,7 +148,9 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
 }
 
 Status give_bytes(graft_conversion& conversion, const void** data, std::size_t* bytes) {
-  if (!conversion.kept) return invalid("There are no bytes: a conversion without an output keeps its model.");
+  if (!conversion.kept && !conversion.bytes) {
+    return invalid("There are no bytes: a conversion without an output keeps its model.");
+  }
   if (!conversion.bytes) {
     GRAFT_TRY_ASSIGN(conversion.bytes, model_bytes(conversion.kept->model));
   }
@@ -168,6 +172,15 @@ Status convert_adapter_to(const char* path, const char* base, const graft_conver
   ConvertedFile converted;
   GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model, options.any_base != 0));
   return finish(std::move(converted), output, made);
+}
+
+Status convert_tokenizer_to(const char* path, graft_conversion& made) {
+  GRAFT_TRY(need_paths({path}));
+  GRAFT_TRY_ASSIGN(const text::Vocabulary words, load_vocabulary(os::system_files(), path));
+  const std::string bytes = text::vocabulary_to_bytes(words);
+  GRAFT_TRY_ASSIGN(made.bytes, HostBuffer::create(bytes.size(), "a tokenizer"));
+  std::ranges::copy(std::as_bytes(std::span(bytes)), made.bytes->data());
+  return ok_status();
 }
 
 Status write_example(const char* name, std::uint64_t seed, const char* output) {
@@ -289,6 +302,11 @@ graft_status graft_convert_adapter_with(const char* path, const char* base,
   return graft::convert::run(conversion, [&](graft_conversion& made) {
     return graft::convert::convert_adapter_to(path, base, options, output, made);
   });
+}
+
+graft_status graft_convert_tokenizer(const char* path, graft_conversion** conversion) {
+  return graft::convert::run(conversion,
+                             [&](graft_conversion& made) { return graft::convert::convert_tokenizer_to(path, made); });
 }
 
 graft_status graft_conversion_bytes(graft_conversion* conversion, const void** data, size_t* bytes) {

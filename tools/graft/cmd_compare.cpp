@@ -1,18 +1,14 @@
 // graft compare: what changed from one model to another, on the same data.
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "runtime/session/gate.h"
-#include "runtime/session/text_data.h"
-#include "tools/bench/device.h"
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/open_data.h"
-#include "tools/graft/train_flags.h"
+#include "tools/graft/public_data.h"
 
 namespace graft::cli {
 namespace {
@@ -28,54 +24,70 @@ struct CompareArguments {
 };
 
 struct Compared {
-  Evaluation evaluation;
-  std::vector<std::string> names;  ///< of classes
+  Owned<graft_evaluation> evaluation;
+  graft_totals totals = {};
+  std::vector<MetricRow> metrics;
 };
 
-Result<Compared> evaluate_one(OpenDevice& device, const std::string& path, const CompareArguments& options) {
-  TRY_ASSIGN(const Model model, open_model(path, WeightCheck::at_once));
-  TRY_ASSIGN(const auto source, open_data(options.data, model, options.train.seq, hints_of(model)));
-  EvaluationOptions evaluation;
-  TRY_ASSIGN(evaluation.train, cli::train_options(options.train, 0));
-  bind_length(*source, model, evaluation.train.bindings);
-  TRY_ASSIGN(evaluation.metrics, train::parse_metrics(options.metric));
-  evaluation.outcomes = true;
-  device.give_to(evaluation.trainer.program);
-  TRY_ASSIGN(Evaluation made, evaluate_model(device.device(), model, *source, evaluation));
-  const auto* known = data::class_names(*source);
-  return Compared{std::move(made), known != nullptr ? *known : classes_of(model)};
+Result<Compared> evaluate_one(graft_context* context, const std::string& path, const CompareArguments& options) {
+  TRY_ASSIGN(const auto model, open_model(context, path, GRAFT_CHECK_AT_ONCE));
+  TRY_ASSIGN(const auto set, open_held_out(context, model.get(), options.data, options.train));
+  LossWishes wanted;
+  TRY(wanted.read(options.train));
+  const graft_trainer_options training = wanted.options();
+  graft_evaluation_options how = {};
+  how.struct_size = sizeof how;
+  how.metrics = options.metric.c_str();
+  how.outcomes = 1;
+  how.training = &training;
+  graft_evaluation* made = nullptr;
+  const graft_status evaluated = graft_evaluate_model(model.get(), set.get(), &how, &made);
+  Compared out{.evaluation = Owned<graft_evaluation>(made)};
+  TRY(checked(evaluated, context));
+  out.totals.struct_size = sizeof out.totals;
+  TRY(checked(graft_evaluation_totals(made, &out.totals), context));
+  out.metrics = metrics_of(made);
+  return out;
 }
 
-nlohmann::ordered_json totals_json(const Evaluation& evaluation) {
-  nlohmann::ordered_json row = {{"loss", number_json(evaluation.totals.loss())}};
-  if (evaluation.totals.has_correct) row["accuracy"] = evaluation.totals.accuracy();
-  row.update(json_of(evaluation.values));
+nlohmann::ordered_json totals_json(const Compared& one) {
+  nlohmann::ordered_json row = {{"loss", number_json(one.totals.loss)}};
+  if (!std::isnan(one.totals.accuracy)) row["accuracy"] = one.totals.accuracy;
+  row.update(json_of(one.metrics));
   return row;
 }
 
-void print_totals(const char* which, const Evaluation& evaluation) {
-  std::printf("%s: loss %.6g", which, evaluation.totals.loss());
-  if (evaluation.totals.has_correct) std::printf(", accuracy %.2f%%", 100 * evaluation.totals.accuracy());
-  std::printf("%s\n", text_of(evaluation.values).c_str());
+void print_totals(const char* which, const Compared& one) {
+  std::printf("%s: loss %.6g", which, one.totals.loss);
+  if (!std::isnan(one.totals.accuracy)) std::printf(", accuracy %.2f%%", 100 * one.totals.accuracy);
+  std::printf("%s\n", text_of(one.metrics).c_str());
+}
+
+Status compare(const CompareArguments& options, graft_context* context) {
+  auto before = evaluate_one(context, options.before, options);
+  if (!before.ok()) return std::move(before).status().with_context(cat("Of the old model \"", options.before, "\""));
+  auto now = evaluate_one(context, options.now, options);
+  if (!now.ok()) return std::move(now).status().with_context(cat("Of the new model \"", options.now, "\""));
+  graft_comparison comparison = {};
+  comparison.struct_size = sizeof comparison;
+  TRY(checked(graft_evaluations_compare(before->evaluation.get(), now->evaluation.get(), &comparison), context));
+  const std::vector<std::string> names = class_names(now->evaluation.get());
+  if (options.json) {
+    nlohmann::ordered_json out = {{"old", totals_json(*before)}, {"new", totals_json(*now)}};
+    out["comparison"] = json_of(comparison, names);
+    std::printf("%s\n", out.dump(2).c_str());
+  } else {
+    print_totals("old", *before);
+    print_totals("new", *now);
+    std::printf("%s", text_of(comparison, names).c_str());
+  }
+  return ok_status();
 }
 
 Status run_compare(const CompareArguments& options) {
-  TRY_ASSIGN(auto device, OpenDevice::open(options.device));
-  auto before = evaluate_one(*device, options.before, options);
-  if (!before.ok()) return std::move(before).status().with_context(cat("Of the old model \"", options.before, "\""));
-  auto now = evaluate_one(*device, options.now, options);
-  if (!now.ok()) return std::move(now).status().with_context(cat("Of the new model \"", options.now, "\""));
-  TRY_ASSIGN(const train::Comparison comparison, train::compare(before->evaluation.outcomes, now->evaluation.outcomes));
-  if (options.json) {
-    nlohmann::ordered_json out = {{"old", totals_json(before->evaluation)}, {"new", totals_json(now->evaluation)}};
-    out["comparison"] = json_of(comparison, now->names);
-    std::printf("%s\n", out.dump(2).c_str());
-  } else {
-    print_totals("old", before->evaluation);
-    print_totals("new", now->evaluation);
-    std::printf("%s", text_of(comparison, now->names).c_str());
-  }
-  return device->close();
+  TRY_ASSIGN(auto context, open_context(options.device));
+  TRY(compare(options, context.get()));
+  return close_context(std::move(context));
 }
 
 }  // namespace

@@ -1,19 +1,17 @@
 // graft eval: loss and accuracy on a data set.
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "runtime/session/preference.h"
-#include "runtime/session/training.h"
-#include "tools/bench/device.h"
-#include "tools/bench/model_io.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/open_data.h"
 #include "tools/graft/output.h"
-#include "tools/graft/train_flags.h"
+#include "tools/graft/public_data.h"
+#include "tools/graft/put_adapters.h"
 
 namespace graft::cli {
 namespace {
@@ -30,73 +28,75 @@ struct EvalArguments {
   std::string confusion;
 };
 
-void print(const Evaluation& evaluation, std::uint64_t samples, const EvalArguments& options,
-           const std::vector<std::string>& names) {
-  const train::Metrics& metrics = evaluation.totals;
-  const bool perplexity = !metrics.has_correct && is_cross_entropy(options.train);
+void print(const graft_evaluation* evaluation, const graft_totals& totals, std::uint64_t samples,
+           const EvalArguments& options, const std::vector<std::string>& names) {
+  const bool has_accuracy = !std::isnan(totals.accuracy), has_top5 = !std::isnan(totals.top5);
+  const bool perplexity = !has_accuracy && !std::isnan(totals.perplexity);
+  const std::vector<MetricRow> metrics = metrics_of(evaluation);
+  const Confusion confusion = confusion_of(evaluation);
   if (options.json) {
-    nlohmann::ordered_json row = {{"loss", metrics.loss()}, {"samples", samples}};
-    if (metrics.has_correct) row["accuracy"] = metrics.accuracy();
-    if (is_preference(options.train)) row["reward_margin"] = metrics.reward_margin();
-    if (perplexity) row["perplexity"] = metrics.perplexity();
-    if (metrics.has_top5) row["top5"] = metrics.top5_accuracy();
-    row.update(json_of(evaluation.values));
-    if (evaluation.confusion) row["confusion"] = json_of(*evaluation.confusion);
-    if (evaluation.confusion && !names.empty()) row["class_names"] = names;
+    nlohmann::ordered_json row = {{"loss", totals.loss}, {"samples", samples}};
+    if (has_accuracy) row["accuracy"] = totals.accuracy;
+    if (!std::isnan(totals.reward_margin)) row["reward_margin"] = totals.reward_margin;
+    if (perplexity) row["perplexity"] = totals.perplexity;
+    if (has_top5) row["top5"] = totals.top5;
+    row.update(json_of(metrics));
+    if (confusion.classes > 0) row["confusion"] = json_of(confusion);
+    if (confusion.classes > 0 && !names.empty()) row["class_names"] = names;
     std::printf("%s\n", row.dump(2).c_str());
     return;
   }
-  std::printf("loss %.6g", metrics.loss());
-  if (perplexity) std::printf(", perplexity %.4g", metrics.perplexity());
-  if (metrics.has_correct) std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
-  if (is_preference(options.train)) std::printf(", reward margin %.4f", metrics.reward_margin());
-  if (metrics.has_top5) std::printf(", top-5 %.2f%%", 100 * metrics.top5_accuracy());
-  std::printf("%s (%llu samples)\n", text_of(evaluation.values).c_str(), static_cast<unsigned long long>(samples));
+  std::printf("loss %.6g", totals.loss);
+  if (perplexity) std::printf(", perplexity %.4g", totals.perplexity);
+  if (has_accuracy) std::printf(", accuracy %.2f%%", 100 * totals.accuracy);
+  if (!std::isnan(totals.reward_margin)) std::printf(", reward margin %.4f", totals.reward_margin);
+  if (has_top5) std::printf(", top-5 %.2f%%", 100 * totals.top5);
+  std::printf("%s (%llu samples)\n", text_of(metrics).c_str(), static_cast<unsigned long long>(samples));
   constexpr std::uint64_t kMostInText = 40;
-  if (evaluation.confusion && evaluation.confusion->classes <= kMostInText) {
-    std::printf("%s", confusion_text(*evaluation.confusion, names).c_str());
+  if (confusion.classes > 0 && confusion.classes <= kMostInText) {
+    std::printf("%s", confusion_text(confusion, names).c_str());
   }
 }
 
-Status run_eval(const EvalArguments& options) {
-  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.train.adapter, when(options.check)));
-  TextInfo info;
-  TextFlags text = options.text;
-  text.preference = preference_of(options.train);
-  text.pooling = options.train.pooling;
-  TRY_ASSIGN(auto source,
-             open_data(options.data, opened.get(), options.train.seq, hints_of(opened.get()), false, text, &info));
-  print_summary("Data: ", info, options.json);
-  TRY_ASSIGN(const std::optional<Model> masked, model_for(*source, opened.get()));
-  const Model& model = masked ? *masked : opened.get();
-  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, 0));
-  if (has_pairs(*source)) train_options.bindings.erase("seq");  // of one text, of which samples hold two
-  bind_length(*source, model, train_options.bindings);
-  EvaluationOptions evaluation_options;
-  evaluation_options.train = train_options;
-  evaluation_options.confusion = !options.confusion.empty();
-  TRY_ASSIGN(evaluation_options.metrics, train::parse_metrics(options.metric));
+Status evaluate(const EvalArguments& options, graft_context* context) {
+  TRY_ASSIGN(const auto model,
+             open_adapted(context, options.path, options.train.adapter, when_to_check(options.check)));
+  TRY_ASSIGN(const auto set, open_held_out(context, model.get(), options.data, options.train, options.text.on_long));
+  TRY(print_summary(context, "Data: ", set.get(), options.json));
+  LossWishes wanted;
+  TRY(wanted.read(options.train));
   Outputs outputs;
   outputs.reads("the model", options.path);
   outputs.reads_data(options.data);
   TRY(outputs.file("--confusion", options.confusion));
-  TRY_ASSIGN(auto device, OpenDevice::open(options.device));
-  device->give_to(evaluation_options.trainer.program);
   if (needs_reference(options.train)) {
-    ReferenceOptions how{.batch = options.train.batch, .precision = train_options.precision};
-    for (const auto& [name, size] : train_options.bindings) {
-      if (name != "seq") how.bindings.emplace(name, size);
-    }
-    how.trainer = evaluation_options.trainer;
-    TRY_ASSIGN(auto references, log_probabilities(device->device(), opened.base, *source, how));
-    TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
+    const graft_reference_options reference = wanted.reference();
+    TRY(checked(graft_data_add_reference_with(set.get(), model.get(), &reference), context));
   }
-  TRY_ASSIGN(const Evaluation evaluation, evaluate_model(device->device(), model, *source, evaluation_options));
-  const auto* known = data::class_names(*source);
-  const std::vector<std::string> names = known != nullptr ? *known : classes_of(opened.get());
-  print(evaluation, source->size().value_or(evaluation.totals.count), options, names);
-  if (evaluation.confusion) TRY(write_text(options.confusion, confusion_svg(*evaluation.confusion, names)));
-  return device->close();
+  const graft_trainer_options training = wanted.options();
+  graft_evaluation_options how = {};
+  how.struct_size = sizeof how;
+  how.metrics = options.metric.c_str();
+  how.confusion = options.confusion.empty() ? 0 : 1;
+  how.training = &training;
+  graft_evaluation* made = nullptr;
+  const graft_status evaluated = graft_evaluate_model(model.get(), set.get(), &how, &made);
+  const Owned<graft_evaluation> evaluation(made);
+  TRY(checked(evaluated, context));
+  graft_totals totals = {};
+  totals.struct_size = sizeof totals;
+  TRY(checked(graft_evaluation_totals(made, &totals), context));
+  const std::uint64_t samples = graft_data_samples(set.get());
+  const std::vector<std::string> names = class_names(made);
+  print(made, totals, samples != 0 ? samples : totals.samples, options, names);
+  if (!options.confusion.empty()) TRY(write_text(options.confusion, confusion_svg(confusion_of(made), names)));
+  return ok_status();
+}
+
+Status run_eval(const EvalArguments& options) {
+  TRY_ASSIGN(auto context, open_context(options.device));
+  TRY(evaluate(options, context.get()));
+  return close_context(std::move(context));
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Action add_eval(CLI::App& app) {
   app.add_option("--batch", options->train.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
   app.add_option("--bind", options->train.bind, "Sizes of named dimensions other than the batch");
   app.add_flag("--json", options->json, "Print JSON");
-  app.add_option("--metric", options->metric, cat("More of them, as in f1,auroc: ", train::metric_names()));
+  app.add_option("--metric", options->metric, cat("More of them, as in f1,auroc: ", graft_metric_names()));
   app.add_option("--confusion", options->confusion, "Print the confusion matrix and draw it to this SVG file");
   add_long_flag(app, options->text);
   add_precision_flag(app, options->train.precision);

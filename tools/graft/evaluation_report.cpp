@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 #include "tools/graft/svg.h"
 
@@ -25,7 +26,7 @@ std::string padded(const std::string& text, std::size_t width) {
   return text.size() >= width ? text : std::string(width - text.size(), ' ') + text;
 }
 
-std::string indices_text(const std::vector<std::uint64_t>& indices) {
+std::string indices_text(std::span<const std::uint64_t> indices) {
   std::string text;
   for (std::size_t i = 0; i < std::min(indices.size(), kMostShown); ++i) text += cat(i == 0 ? "" : ", ", indices[i]);
   if (indices.size() > kMostShown) text += cat(", ... (", indices.size(), " in all; --json lists them)");
@@ -34,28 +35,53 @@ std::string indices_text(const std::vector<std::uint64_t>& indices) {
 
 }  // namespace
 
+std::vector<MetricRow> metrics_of(const graft_evaluation* evaluation) {
+  std::vector<MetricRow> rows;
+  for (std::size_t i = 0; i < graft_evaluation_count(evaluation); ++i) {
+    graft_metric_value value = {};
+    value.struct_size = sizeof value;
+    if (graft_evaluation_metric(evaluation, i, &value) != GRAFT_OK) continue;
+    rows.push_back({value.name, value.value, {value.by_class, value.by_class + value.class_count}});
+  }
+  return rows;
+}
+
+Confusion confusion_of(const graft_evaluation* evaluation) {
+  Confusion out;
+  const std::uint64_t* counts = nullptr;
+  if (graft_evaluation_confusion(evaluation, &counts, &out.classes) != GRAFT_OK) return {};
+  out.counts.assign(counts, counts + out.classes * out.classes);
+  return out;
+}
+
+std::vector<std::string> class_names(const graft_evaluation* evaluation) {
+  std::vector<std::string> names;
+  while (const char* name = graft_evaluation_class(evaluation, names.size())) names.emplace_back(name);
+  return names;
+}
+
 nlohmann::ordered_json number_json(double number) {
   return std::isfinite(number) ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
 }
 
-nlohmann::ordered_json json_of(const std::vector<train::MetricValue>& values) {
+nlohmann::ordered_json json_of(const std::vector<MetricRow>& values) {
   nlohmann::ordered_json row = nlohmann::ordered_json::object();
-  for (const train::MetricValue& value : values) {
+  for (const MetricRow& value : values) {
     row[value.name] = number_json(value.value);
-    if (value.per_class.size() < 2) continue;
+    if (value.by_class.size() < 2) continue;
     auto& classes = row[value.name + "_per_class"] = nlohmann::ordered_json::array();
-    for (const double of_class : value.per_class) classes.push_back(number_json(of_class));
+    for (const double of_class : value.by_class) classes.push_back(number_json(of_class));
   }
   return row;
 }
 
-std::string text_of(const std::vector<train::MetricValue>& values) {
+std::string text_of(const std::vector<MetricRow>& values) {
   std::string text;
-  for (const train::MetricValue& value : values) text += cat(", ", value.name, ' ', short_number(value.value));
+  for (const MetricRow& value : values) text += cat(", ", value.name, ' ', short_number(value.value));
   return text;
 }
 
-std::string confusion_text(const train::ConfusionMatrix& matrix, const std::vector<std::string>& names) {
+std::string confusion_text(const Confusion& matrix, const std::vector<std::string>& names) {
   const std::size_t classes = matrix.classes;
   std::size_t width = 5;
   for (std::size_t c = 0; c < classes; ++c) width = std::max(width, class_name(names, c).size());
@@ -74,7 +100,7 @@ std::string confusion_text(const train::ConfusionMatrix& matrix, const std::vect
   return text;
 }
 
-std::string confusion_svg(const train::ConfusionMatrix& matrix, const std::vector<std::string>& names) {
+std::string confusion_svg(const Confusion& matrix, const std::vector<std::string>& names) {
   const std::size_t classes = matrix.classes;
   const double cell = std::clamp(720.0 / static_cast<double>(std::max<std::size_t>(classes, 1)), 3.0, 48.0);
   constexpr double kLeft = 120, kTop = 90;
@@ -111,9 +137,9 @@ std::string confusion_svg(const train::ConfusionMatrix& matrix, const std::vecto
   return svg.finish();
 }
 
-nlohmann::ordered_json json_of(const train::ConfusionMatrix& matrix) {
+nlohmann::ordered_json json_of(const Confusion& matrix) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (std::uint64_t real = 0; real < matrix.classes; ++real) {
+  for (std::size_t real = 0; real < matrix.classes; ++real) {
     rows.push_back(
         std::vector<std::uint64_t>(matrix.counts.begin() + static_cast<std::ptrdiff_t>(real * matrix.classes),
                                    matrix.counts.begin() + static_cast<std::ptrdiff_t>((real + 1) * matrix.classes)));
@@ -121,28 +147,28 @@ nlohmann::ordered_json json_of(const train::ConfusionMatrix& matrix) {
   return rows;
 }
 
-nlohmann::ordered_json json_of(const train::Comparison& c, const std::vector<std::string>& names) {
+nlohmann::ordered_json json_of(const graft_comparison& c, const std::vector<std::string>& names) {
   nlohmann::ordered_json out = {{"samples", c.samples},   {"rows", c.rows},         {"both_right", c.both_right},
                                 {"only_old", c.only_old}, {"only_new", c.only_new}, {"neither", c.neither}};
-  out["mcnemar"] = {{"p", c.p_value}, {"exact", c.exact}};
+  out["mcnemar"] = {{"p", c.p_value}, {"exact", c.exact != 0}};
   out["classes"] = nlohmann::ordered_json::array();
-  for (const train::ClassComparison& its : c.classes) {
+  for (const graft_class_change& its : std::span(c.classes, c.class_count)) {
     nlohmann::ordered_json row = {
         {"class", its.label}, {"rows", its.rows}, {"old_right", its.old_right}, {"new_right", its.new_right}};
     if (static_cast<std::size_t>(its.label) < names.size()) row["name"] = names[static_cast<std::size_t>(its.label)];
     out["classes"].push_back(std::move(row));
   }
-  out["changed"] = c.changed;
-  out["lost"] = c.lost;
-  out["gained"] = c.gained;
+  out["changed"] = std::span(c.changed, c.changed_count);
+  out["lost"] = std::span(c.lost, c.lost_count);
+  out["gained"] = std::span(c.gained, c.gained_count);
   return out;
 }
 
-std::string text_of(const train::Comparison& c, const std::vector<std::string>& names) {
+std::string text_of(const graft_comparison& c, const std::vector<std::string>& names) {
   std::string text;
   char line[256];
-  if (!c.classes.empty()) text += "class                 rows   old right   new right\n";
-  for (const train::ClassComparison& its : c.classes) {
+  if (c.class_count > 0) text += "class                 rows   old right   new right\n";
+  for (const graft_class_change& its : std::span(c.classes, c.class_count)) {
     const auto share = [&](std::uint64_t right) {
       return 100 * static_cast<double>(right) / static_cast<double>(its.rows);
     };
@@ -151,31 +177,16 @@ std::string text_of(const train::Comparison& c, const std::vector<std::string>& 
                   static_cast<unsigned long long>(its.rows), share(its.old_right), share(its.new_right));
     text += line;
   }
-  const bool numbers = c.task == train::Task::regression;
+  const bool numbers = c.regression != 0;
   text += numbers ? cat("Of ", c.samples, " samples the old is closer to ", c.only_old, ", the new to ", c.only_new)
                   : cat("Right only in the old: ", c.only_old, ", only in the new: ", c.only_new,
                         ", in both: ", c.both_right, ", in none: ", c.neither);
   std::snprintf(line, sizeof line, "; %s p = %.4g (%s).\n", numbers ? "sign test" : "McNemar's test", c.p_value,
-                c.exact ? "exact" : "chi-squared");
+                c.exact != 0 ? "exact" : "chi-squared");
   text += line;
-  text += cat("Samples that changed: ", indices_text(c.changed), '\n');
-  text += cat("Samples that got worse: ", indices_text(c.lost), '\n');
+  text += cat("Samples that changed: ", indices_text({c.changed, c.changed_count}), '\n');
+  text += cat("Samples that got worse: ", indices_text({c.lost, c.lost_count}), '\n');
   return text;
-}
-
-nlohmann::ordered_json json_of(const GateReport& report, const std::vector<std::string>& names) {
-  nlohmann::ordered_json out = {{"passed", report.passed}};
-  if (!report.reason.empty()) out["reason"] = report.reason;
-  out["metrics"] = nlohmann::ordered_json::array();
-  for (const GateRow& row : report.rows) {
-    nlohmann::ordered_json metric = {{"metric", row.metric}, {"new", number_json(row.now)}};
-    if (row.before) metric["old"] = number_json(*row.before);
-    metric["holds"] = row.holds;
-    metric["no_worse"] = row.no_worse;
-    out["metrics"].push_back(std::move(metric));
-  }
-  if (report.comparison) out["comparison"] = json_of(*report.comparison, names);
-  return out;
 }
 
 }  // namespace graft::cli

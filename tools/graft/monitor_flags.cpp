@@ -17,6 +17,48 @@
 namespace graft::cli {
 namespace {
 
+/// As reports have it. Refers to both.
+graft_comparison comparison_of(const train::Comparison& from, std::vector<graft_class_change>& changes) {
+  changes.clear();
+  for (const train::ClassComparison& one : from.classes) {
+    changes.push_back({one.label, one.rows, one.old_right, one.new_right});
+  }
+  return {sizeof(graft_comparison),
+          from.samples,
+          from.rows,
+          from.both_right,
+          from.only_old,
+          from.only_new,
+          from.neither,
+          from.p_value,
+          from.exact ? 1 : 0,
+          from.changed.data(),
+          from.changed.size(),
+          from.lost.data(),
+          from.lost.size(),
+          from.gained.data(),
+          from.gained.size(),
+          changes.data(),
+          changes.size(),
+          from.task == train::Task::regression ? 1 : 0};
+}
+
+nlohmann::ordered_json json_of(const GateReport& report, const std::vector<std::string>& names) {
+  nlohmann::ordered_json out = {{"passed", report.passed}};
+  if (!report.reason.empty()) out["reason"] = report.reason;
+  out["metrics"] = nlohmann::ordered_json::array();
+  for (const GateRow& row : report.rows) {
+    nlohmann::ordered_json metric = {{"metric", row.metric}, {"new", number_json(row.now)}};
+    if (row.before) metric["old"] = number_json(*row.before);
+    metric["holds"] = row.holds;
+    metric["no_worse"] = row.no_worse;
+    out["metrics"].push_back(std::move(metric));
+  }
+  std::vector<graft_class_change> changes;
+  if (report.comparison) out["comparison"] = cli::json_of(comparison_of(*report.comparison, changes), names);
+  return out;
+}
+
 bool uses_adapters(const TrainArguments& options) { return options.train.has_adapters(); }
 
 // "loss,patience=3,min-delta=0.01"
@@ -178,7 +220,10 @@ Status pass_gate(gpu::Device& device, const TrainArguments& options, const train
   auto json = json_of(report, classes_of(model));
   json["written"] = path;
   TRY(write_text(report_path, json.dump(2) + "\n"));
-  if (report.comparison) std::printf("%s", text_of(*report.comparison, classes_of(model)).c_str());
+  if (report.comparison) {
+    std::vector<graft_class_change> changes;
+    std::printf("%s", text_of(comparison_of(*report.comparison, changes), classes_of(model)).c_str());
+  }
   if (report.passed) {
     std::printf("The gate holds. Wrote %s.\n", options.output.c_str());
     return ok_status();

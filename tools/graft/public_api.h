@@ -18,6 +18,8 @@ struct Destroy {
   void operator()(graft_model* model) const { graft_model_destroy(model); }
   void operator()(graft_embedder* embedder) const { graft_embedder_destroy(embedder); }
   void operator()(graft_generator* generator) const { graft_generator_destroy(generator); }
+  void operator()(graft_data_set* set) const { graft_data_destroy(set); }
+  void operator()(graft_evaluation* evaluation) const { graft_evaluation_destroy(evaluation); }
   void operator()(graft_importance* importance) const { graft_importance_destroy(importance); }
   void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }

@@ -106,8 +106,11 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   TRY_ASSIGN(Evaluation evaluation, evaluate_trainer(trainer_, *ready_.held_out, options));
   if (profile_ != nullptr) profile_->resume();
   const train::Metrics& metrics = evaluation.totals;
-  const std::vector<train::MetricValue> shown(evaluation.values.begin(),
-                                              evaluation.values.begin() + static_cast<std::ptrdiff_t>(monitors_.shown));
+  std::vector<MetricRow> shown;
+  for (std::size_t i = 0; i < monitors_.shown; ++i) {
+    const train::MetricValue& value = evaluation.values[i];
+    shown.push_back({value.name, value.value, value.per_class});
+  }
   std::printf("%s: held-out %s%s\n", when, metrics_text(metrics, options_.train).c_str(), text_of(shown).c_str());
   std::fflush(stdout);
   const auto step = trainer_.state().step;

@@ -47,6 +47,15 @@ typedef enum graft_pooling GRAFT_ENUM_OF_INT {
   GRAFT_POOLING_CLS = 3 /* the first */
 } graft_pooling;
 
+/* What becomes of a text of "jsonl:FILE" that is longer than a sample; the spec's own on-long= comes first. */
+typedef enum graft_on_long GRAFT_ENUM_OF_INT {
+  GRAFT_ON_LONG_BY_KIND = 0, /* what is learned as a whole is split, all else cut */
+  GRAFT_ON_LONG_CUT = 1,     /* its end is left out */
+  GRAFT_ON_LONG_DROP = 2,    /* it is left out */
+  GRAFT_ON_LONG_ERROR = 3,   /* the data set is refused */
+  GRAFT_ON_LONG_SPLIT = 4    /* it becomes several, each of which begins anew */
+} graft_on_long;
+
 /* How a data set is opened. */
 typedef struct graft_data_options {
   size_t struct_size;
@@ -63,12 +72,29 @@ typedef struct graft_data_options {
      of the loss takes packed sequences. Of groups, samples are [texts, length], and a trainer for the set knows. */
   graft_preference preference;
   graft_pooling pooling; /* of groups */
+  graft_on_long on_long;
+  /* Of texts, in place of the model's and of the one that the spec names (tokenizer=FILE, which is unsupported without
+     this); it may be destroyed once the set is open. NULL: the model's */
+  const struct graft_tokenizer* tokenizer;
 } graft_data_options;
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
    have the field "sequence_starts"; a trainer that is made for the set keeps them apart. options may be NULL. */
 GRAFT_API graft_status graft_data_open_with(graft_context* context, const char* spec, const graft_data_options* options,
                                             graft_data_set** set);
+/* What became of the records of a set of text. */
+typedef struct graft_data_summary {
+  size_t struct_size;
+  int is_text; /* 0: a set of another kind, of which nothing is told */
+  int lost;    /* 1: something is cut, or left out */
+  /* Valid as long as the set, as sentences, each with a line's end behind it, the first of which says what there is;
+     and as a JSON object with the numbers of records, samples, tokens, ... "" of other sets */
+  const char* text;
+  const char* json;
+} graft_data_summary;
+
+/* Fills summary, of a set that was opened by a spec. */
+GRAFT_API graft_status graft_data_describe(const graft_data_set* set, graft_data_summary* summary);
 /* Keeps the names of the set's classes in the model, whose outputs stand for them from now on. not_found: the set has
    none. */
 GRAFT_API graft_status graft_model_keep_classes(graft_model* model, const graft_data_set* set);
@@ -90,6 +116,17 @@ GRAFT_API graft_status graft_data_from_callback(graft_context* context, const gr
    GRAFT_LOSS_DPO, GRAFT_LOSS_IPO and GRAFT_LOSS_KTO learn by the difference to it. Computed once, on the device; the
    model is on it for as long. `batch` samples at once; 0: 8. Before the set has a loader. */
 GRAFT_API graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch);
+/* How a reference is computed. */
+typedef struct graft_reference_options {
+  size_t struct_size;
+  uint32_t batch; /* samples at once; 0: 8 */
+  graft_precision precision;
+  const graft_binding* bindings; /* named dimensions other than the batch and "seq" */
+  size_t binding_count;
+} graft_reference_options;
+/* The same; options may be NULL. */
+GRAFT_API graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* model,
+                                                     const graft_reference_options* options);
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graft/base.hpp"
+#include "graft/language.h"
 #include "graft/media.h"
 
 namespace graft {
@@ -49,6 +50,8 @@ struct DataOptions {
   std::uint64_t count = 0;                            ///< 0: to the end
   graft_preference preference = GRAFT_NO_PREFERENCE;  ///< samples hold two texts of that length, or more
   graft_pooling pooling = GRAFT_POOLING_DEFAULT;      ///< GRAFT_PREFERENCE_GROUPS
+  graft_on_long on_long = GRAFT_ON_LONG_BY_KIND;      ///< what becomes of texts longer than a sample
+  const graft_tokenizer* tokenizer = nullptr;         ///< Tokenizer::get() of one in place of the model's
 };
 
 /// Batches of a data set, read ahead.
@@ -69,6 +72,20 @@ class Loader {
   Loader(graft_loader* handle, graft_context* context) : handle_(handle), context_(context) {}
   detail::Handle<graft_loader, graft_loader_destroy> handle_;
   graft_context* context_;
+};
+
+/// What became of the records of a set of text; empty texts of other sets.
+struct DataSummary {
+  bool lost = false;  ///< something is cut, or left out
+  std::string text;   ///< sentences, a line each
+  std::string json;
+};
+
+/// As graft_reference_options.
+struct ReferenceOptions {
+  std::uint32_t batch = 8;
+  graft_precision precision = GRAFT_PRECISION_F32;
+  std::vector<Binding> bindings = {};  ///< but for the batch and "seq"
 };
 
 /// Samples; see graft/data.h. Context::open_data() and its neighbours make it.
@@ -110,6 +127,23 @@ class DataSet {
   /// What a model without adapters (Model::get()) makes of the texts of preferences becomes part of the samples.
   Status add_reference(graft_model* model, std::uint32_t batch = 0) {
     return detail::to_status(graft_data_add_reference(handle_.get(), model, batch), context_);
+  }
+  /// The same, by options.
+  Status add_reference(graft_model* model, const ReferenceOptions& options) {
+    const auto bindings = detail::raw_bindings(options.bindings);
+    auto raw = detail::sized<graft_reference_options>();
+    raw.batch = options.batch;
+    raw.precision = options.precision;
+    raw.bindings = bindings.data();
+    raw.binding_count = bindings.size();
+    return detail::to_status(graft_data_add_reference_with(handle_.get(), model, &raw), context_);
+  }
+  /// Of text: what was cut or left out.
+  Result<DataSummary> summary() const {
+    auto raw = detail::sized<graft_data_summary>();
+    Status got = detail::to_status(graft_data_describe(handle_.get(), &raw), context_);
+    if (!got.ok()) return got;
+    return DataSummary{raw.lost != 0, raw.text, raw.json};
   }
   /// For what only the C ABI has.
   graft_data_set* get() const { return handle_.get(); }

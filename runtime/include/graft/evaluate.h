@@ -46,6 +46,7 @@ typedef struct graft_totals {
   double accuracy; /* 0 to 1, as the others */
   double top5;
   double perplexity;
+  double reward_margin; /* of DPO, IPO, ORPO and KTO: by how much what is preferred is rewarded more */
 } graft_totals;
 
 /* Fills totals. */
@@ -100,6 +101,7 @@ typedef struct graft_comparison {
   size_t gained_count;
   const graft_class_change* classes;
   size_t class_count;
+  int regression; /* 1: numbers are compared, not classes */
 } graft_comparison;
 
 /* Both made with `outcomes`. invalid_argument: they are not of the same data. */

@@ -322,6 +322,8 @@ class Context {
     raw.count = options.count;
     raw.preference = options.preference;
     raw.pooling = options.pooling;
+    raw.on_long = options.on_long;
+    raw.tokenizer = options.tokenizer;
     return data_set(nullptr,
                     [&](graft_data_set** set) { return graft_data_open_with(handle_.get(), spec.c_str(), &raw, set); });
   }

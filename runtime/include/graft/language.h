@@ -29,6 +29,9 @@ typedef struct graft_decode_options {
 /* not_found: the model carries no tokenizer. */
 GRAFT_API graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokenizer);
 GRAFT_API void graft_tokenizer_destroy(graft_tokenizer* tokenizer);
+/* One of bytes that graft_convert_tokenizer() of graft/convert.h gave. corrupt: they are none. */
+GRAFT_API graft_status graft_tokenizer_open(graft_context* context, const void* data, size_t bytes,
+                                            graft_tokenizer** tokenizer);
 /* The one that a generator has, without making another of the same vocabulary. It keeps the generator. not_found: the
    model carries no tokenizer. */
 GRAFT_API graft_status graft_generator_tokenizer(graft_generator* generator, graft_tokenizer** tokenizer);

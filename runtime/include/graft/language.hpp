@@ -30,6 +30,14 @@ class Tokenizer {
     if (!made.ok()) return made;
     return Tokenizer(handle, generator.context());
   }
+  /// Of bytes that tokenizer_bytes() of graft/convert.hpp gave; `context`: Context::get().
+  static Result<Tokenizer> of(std::span<const std::byte> bytes, graft_context* context) {
+    graft_tokenizer* handle = nullptr;
+    Status made = detail::to_status(graft_tokenizer_open(context, bytes.data(), bytes.size(), &handle), context);
+    if (!made.ok()) return made;
+    return Tokenizer(handle, context);
+  }
+  graft_tokenizer* get() const { return handle_.get(); }  ///< for what only the C ABI has
   /// How many tokens there are.
   std::size_t size() const { return graft_tokenizer_size(handle_.get()); }
   /// "bpe", "scored_bpe", ...

@@ -32,6 +32,9 @@ typedef struct graft_media {
                       int (*give)(void* to, const float* samples, size_t count), void* to);
   const char* image_formats; /* "JPEG, PNG": for sentences; NULL: pictures are not read */
   const char* sound_formats; /* NULL: sounds are not read */
+  /* What was wrong with the file of this thread's last failure, as the rest of a sentence that begins with its name:
+     "is a JPEG that ends too soon."; it may be NULL, and may give NULL. */
+  const char* (*failure)(void* user);
 } graft_media;
 
 #ifdef __cplusplus

@@ -175,7 +175,7 @@ typedef struct graft_trainer_options {
      temperature, plus (1 - distill_weight) times cross entropy. NULL: none. */
   struct graft_model* teacher;
   int own_distill_weight;
-  double distill_weight; /* 0 to 1; 0.5 without own_distill_weight */
+  double distill_weight; /* 0 to 1; 0.5 without own_distill_weight. Of the loss "distill" in `losses` as well */
 } graft_trainer_options;
 
 /* What a step or an evaluation gives back. */

@@ -7,9 +7,11 @@
 #include "platform/base/checked.h"
 #include "runtime/core/features.gen.h"
 #include "runtime/data/spec.h"
+#include "runtime/lora/new_tokens.h"
 #include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_media.h"
+#include "runtime/session/c_api/c_tokenizer.h"
 #include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
 #include "runtime/session/preference.h"
@@ -100,20 +102,30 @@ graft_status make_set(graft_context* context, graft_data_set** set, std::string 
   });
 }
 
-Result<std::unique_ptr<data::Source>> open_text_for(const graft_model* model, const char* spec,
-                                                    const graft_data_options& options, os::FileSystem& files) {
+/// The set's source, and what is told of its texts.
+Status open_text_for(const graft_model* model, const char* spec, const graft_data_options& options,
+                     os::FileSystem& files, graft_data_set& set) {
   const auto preference = static_cast<unsigned>(options.preference);
   if (preference > GRAFT_PREFERENCE_GROUPS) return invalid("There is no preference number ", preference, ".");
   const auto pooling = static_cast<unsigned>(options.pooling);
   if (pooling > GRAFT_POOLING_CLS) return invalid("There is no pooling number ", pooling, ".");
+  const auto on_long = static_cast<unsigned>(options.on_long);
+  if (on_long > GRAFT_ON_LONG_SPLIT) return invalid("There is no number ", on_long, " of graft_on_long.");
   if (model == nullptr) return invalid("Samples of text are tokens of a model: name it in graft_data_options.model.");
   if constexpr (kHasText) {
-    return open_text_spec(spec, model->model,
-                          {.length = options.length,
-                           .sequence_starts = options.sequence_starts != 0,
-                           .preference = static_cast<Preference>(options.preference),
-                           .pooling = pooling == 0 ? std::nullopt : std::optional(static_cast<Pooling>(pooling - 1))},
-                          files);
+    TextOptions wanted;
+    wanted.length = options.length;
+    wanted.sequence_starts = options.sequence_starts != 0;
+    wanted.on_long = static_cast<OnLong>(on_long);
+    wanted.preference = static_cast<Preference>(options.preference);
+    if (pooling != 0) wanted.pooling = static_cast<Pooling>(pooling - 1);
+    if (options.tokenizer != nullptr) wanted.words = &options.tokenizer->tokenizer.vocabulary();
+    GRAFT_TRY_ASSIGN(TextSet made, open_text_set(spec, model->model, wanted, files));
+    for (const std::string& sentence : sentences_of(made.summary)) set.summary_text += sentence + '\n';
+    set.summary_json = json_of(made.summary);
+    set.summary = std::move(made.summary);
+    set.source = std::move(made.source);
+    return ok_status();
   } else {
     return unsupported("This build of graft leaves out text (GRAFT_TEXT).");
   }
@@ -141,7 +153,8 @@ Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const c
   GRAFT_TRY_ASSIGN(set->codecs, read_media(options.media));
   std::unique_ptr<data::Source> source;
   if (is_text_spec(spec)) {
-    GRAFT_TRY_ASSIGN(source, open_text_for(options.model, spec, options, *context.files));
+    GRAFT_TRY(open_text_for(options.model, spec, options, *context.files, *set));
+    source = std::move(set->source);
   } else {
     data::Hints hints;
     if (options.model != nullptr) {
@@ -235,17 +248,45 @@ graft_status graft_data_from_callback(graft_context* context, const graft_field*
   });
 }
 
+graft_status graft_data_describe(const graft_data_set* set, graft_data_summary* summary) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&] {
+    graft_data_summary out{};
+    out.is_text = set->summary ? 1 : 0;
+    if constexpr (kHasText) out.lost = set->summary && set->summary->lost_any() ? 1 : 0;
+    out.text = set->summary_text.c_str();
+    out.json = set->summary_json.c_str();
+    return write_info(out, summary, "graft_data_summary");
+  });
+}
+
 graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch) {
+  graft_reference_options options = {};
+  options.struct_size = sizeof options;
+  options.batch = batch;
+  return graft_data_add_reference_with(set, model, &options);
+}
+
+graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* model,
+                                           const graft_reference_options* given) {
   if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(set->context, [&]() -> Status {
     if (model == nullptr) return invalid("graft_data_add_reference needs the model that is the reference.");
     if (&*model->context != &*set->context) return invalid("The model and the data set are of two contexts.");
     if (set->has_loader) return invalid("The data set has a loader already: its samples are read.");
+    GRAFT_TRY_ASSIGN(const graft_reference_options asked, read_options(given, "graft_reference_options"));
     if constexpr (kHasText && kHasTraining) {
       ReferenceOptions options;
-      if (batch != 0) options.batch = batch;
+      if (asked.batch != 0) options.batch = asked.batch;
+      GRAFT_TRY_ASSIGN(options.precision, read_precision(asked.precision));
+      GRAFT_TRY_ASSIGN(options.bindings, read_bindings(asked.bindings, asked.binding_count));
+      options.trainer.program.proof = set->context->proof.get();
+      options.trainer.program.control = &set->context->control;
       GRAFT_TRY_ASSIGN(gpu::Device* const device, device_of(*set->context));
-      GRAFT_TRY_ASSIGN(auto references, log_probabilities(*device, model->model, *set->source, options));
+      // Without adapters: what the model was before they were put on, but for tokens that texts are made of.
+      GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(model->model.metadata));
+      const Model& reference = model->base && !tokens ? *model->base : model->model;
+      GRAFT_TRY_ASSIGN(auto references, log_probabilities(*device, reference, *set->source, options));
       GRAFT_TRY_ASSIGN(set->source, with_references(std::move(set->source), std::move(references)));
       return ok_status();
     } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,16 @@
 #include "runtime/data/source.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/text_summary.h"
 
 struct graft_data_set {
   graft::c_api::Ref<graft_context> context;
   std::string spec = {};  ///< empty where it was not opened by one
   std::unique_ptr<graft::data::Source> source = nullptr;
   bool has_loader = false;
+  std::optional<graft::TextSummary> summary = {};  ///< of text
+  std::string summary_text = {};
+  std::string summary_json = {};
   std::unique_ptr<graft::media::Codecs> codecs = nullptr;  ///< that the source reads with
   graft::c_api::Users users = {};
 

@@ -20,6 +20,7 @@ struct graft_evaluation {
   Evaluation evaluation;
   bool has_outcomes = false;
   bool has_perplexity = false;
+  bool prefers = false;
   std::vector<std::string> classes = {};
   std::optional<train::Comparison> comparison = {};
   std::vector<graft_class_change> changes = {};
@@ -54,7 +55,11 @@ bool has_perplexity(const train::TrainOptions& options) {
 graft_evaluation* keep(graft_context* context, Evaluation made, const EvaluationOptions& options,
                        const train::TrainOptions& training, const graft_data_set& data, const Model& model) {
   const auto* names = data::class_names(*data.source);
-  return new graft_evaluation{context, std::move(made), options.outcomes, has_perplexity(training),
+  return new graft_evaluation{context,
+                              std::move(made),
+                              options.outcomes,
+                              has_perplexity(training),
+                              train::is_preference(training.loss.kind),
                               names != nullptr ? *names : classes_of(model)};
 }
 
@@ -132,6 +137,7 @@ graft_status graft_evaluation_totals(const graft_evaluation* evaluation, graft_t
     out.accuracy = from.has_correct ? from.accuracy() : none;
     out.top5 = from.has_top5 ? from.top5_accuracy() : none;
     out.perplexity = evaluation->has_perplexity ? from.perplexity() : none;
+    out.reward_margin = evaluation->prefers ? from.reward_margin() : none;
     return write_info(out, totals, "graft_totals");
   });
 }
@@ -201,6 +207,7 @@ graft_status graft_evaluations_compare(const graft_evaluation* before, graft_eva
     set_samples(made.gained, out.gained, out.gained_count);
     out.classes = now->changes.data();
     out.class_count = now->changes.size();
+    out.regression = made.task == train::Task::regression ? 1 : 0;
     return write_info(out, comparison, "graft_comparison");
   });
 }

@@ -11,12 +11,18 @@ class GivenCodecs final : public media::Codecs {
  public:
   explicit GivenCodecs(const graft_media& given) : given_(given) {}
 
+  /// The app's own words, or else `otherwise`.
+  Status failed(Status otherwise) const {
+    const char* const why = given_.failure == nullptr ? nullptr : given_.failure(given_.user);
+    return why == nullptr ? otherwise : error(otherwise.code(), why);
+  }
+
   Result<media::ImageSize> image_size(std::span<const std::byte> file, const media::Limits& limits) const override {
     const CallbackScope in_callback;
     media::ImageSize size;
-    if (given_.image_formats == nullptr ||
-        given_.image_size(given_.user, file.data(), file.size(), &size.width, &size.height) != 0) {
-      return unsupported("is no picture that the app's decoders read (", image_formats(), ").");
+    if (given_.image_formats == nullptr) return unsupported("is a picture, and the app gave no decoder of such.");
+    if (given_.image_size(given_.user, file.data(), file.size(), &size.width, &size.height) != 0) {
+      return failed(unsupported("is no picture that the app's decoders read (", image_formats(), ")."));
     }
     const auto pixels = std::uint64_t{size.width} * size.height;
     if (pixels == 0) return corrupt("is a picture without pixels.");
@@ -35,7 +41,7 @@ class GivenCodecs final : public media::Codecs {
     const CallbackScope in_callback;
     if (given_.decode_image(given_.user, file.data(), file.size(), static_cast<graft_pixels>(pixels),
                             image.bytes.data(), image.bytes.size()) != 0) {
-      return corrupt("is a picture that the app's decoders could not read.");
+      return failed(corrupt("is a picture that the app's decoders could not read."));
     }
     return image;
   }
@@ -53,8 +59,8 @@ class GivenCodecs final : public media::Codecs {
     };
     const CallbackScope in_callback;
     if (given_.decode_sound(given_.user, file.data(), file.size(), &taken.sound.rate, give, &taken) != 0) {
-      return unsupported("is no sound that the app's decoders read (", sound_formats(), "), or one of more than ",
-                         limits.samples, " samples.");
+      return failed(unsupported("is no sound that the app's decoders read (", sound_formats(),
+                                "), or one of more than ", limits.samples, " samples."));
     }
     if (taken.sound.rate == 0) return corrupt("is a sound of 0 samples a second.");
     return std::move(taken.sound);

@@ -1,29 +1,13 @@
 // graft/language.h: tokens and conversations.
 #include "graft/language.h"
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_tokenizer.h"
 #include "runtime/session/text_model.h"
 #include "runtime/text/chat.h"
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/vocabulary_bytes.h"
 
 using namespace graft;
 using namespace graft::c_api;
-
-struct graft_tokenizer {
-  /// `its`: the generator's; null: this one's own.
-  graft_tokenizer(graft_context* of, graft_generator* with, std::optional<text::Tokenizer> made,
-                  const text::Tokenizer* its, const Metadata& model)
-      : context(of), generator(with), own(std::move(made)), tokenizer(its != nullptr ? *its : *own), metadata(model) {}
-
-  Ref<graft_context> context;
-  Ref<graft_generator> generator;
-  std::optional<text::Tokenizer> own;
-  const text::Tokenizer& tokenizer;
-  Metadata metadata;  // of the model: it says which format conversations have
-  std::vector<text::TokenId> ids = {};
-  std::string text = {};
-  Users users = {};
-};
 
 namespace {
 
@@ -106,6 +90,19 @@ graft_status graft_tokenizer_create(graft_model* model, graft_tokenizer** tokeni
     *tokenizer = nullptr;
     GRAFT_TRY_ASSIGN(text::Tokenizer made, tokenizer_of(model->model));
     *tokenizer = new graft_tokenizer(model->context, nullptr, std::move(made), nullptr, model->model.metadata);
+    return ok_status();
+  });
+}
+
+graft_status graft_tokenizer_open(graft_context* context, const void* data, size_t bytes, graft_tokenizer** tokenizer) {
+  return guarded(context, [&]() -> Status {
+    if (tokenizer == nullptr) return invalid("graft_tokenizer_open needs a place for the tokenizer.");
+    *tokenizer = nullptr;
+    if (data == nullptr) return invalid("The bytes of the tokenizer are NULL.");
+    GRAFT_TRY_ASSIGN(text::Vocabulary words,
+                     text::vocabulary_from_bytes(std::span(static_cast<const std::byte*>(data), bytes)));
+    GRAFT_TRY_ASSIGN(text::Tokenizer made, text::Tokenizer::make(std::move(words)));
+    *tokenizer = new graft_tokenizer(context, nullptr, std::move(made), nullptr, {});
     return ok_status();
   });
 }

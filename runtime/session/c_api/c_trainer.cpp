@@ -71,6 +71,7 @@ Status read_losses(const graft_trainer_options& options, train::TrainOptions& ou
     term.undesirable_weight = options.undesirable_weight;
   }
   term.zero_infinity = options.zero_infinity != 0;
+  if (options.own_distill_weight != 0) term.distill_weight = options.distill_weight;
   std::vector<train::LossOptions> terms = {term};
   if (options.losses != nullptr) {
     GRAFT_TRY_ASSIGN(terms, train::parse_losses(options.losses, term));

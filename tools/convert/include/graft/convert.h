@@ -93,6 +93,9 @@ typedef struct graft_convert_adapter_options {
 GRAFT_API graft_status graft_convert_adapter_with(const char* path, const char* base,
                                                   const graft_convert_adapter_options* options, const char* output,
                                                   graft_conversion** conversion);
+/* A tokenizer's file (tokenizer.json, tokenizer.model, a GGUF file, or a folder with one of them), for which
+   graft_conversion_bytes() gives what graft_tokenizer_open() takes. *conversion as above. */
+GRAFT_API graft_status graft_convert_tokenizer(const char* path, graft_conversion** conversion);
 /* What a conversion without an output made, as the bytes of a .graft file: for graft_model_open_source() and
    graft_model_load_adapters_source(), without a file. They begin at a multiple of 8 bytes and live as long as the
    conversion; data and bytes may be NULL. invalid_argument: it made nothing. */

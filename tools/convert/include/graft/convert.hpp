@@ -62,6 +62,18 @@ inline Status ended(graft_status code, graft_conversion* made, ConvertReport* re
   return Status(code, made == nullptr ? "There is no memory for the conversion." : graft_conversion_message(made));
 }
 
+/// What it made, in memory; it is destroyed.
+inline Result<std::vector<std::byte>> bytes_of(graft_status code, graft_conversion* made) {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+  if (code == GRAFT_OK) code = graft_conversion_bytes(made, &data, &bytes);
+  std::vector<std::byte> out;
+  if (code == GRAFT_OK) out.assign(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
+  Status done = ended(code, made);
+  if (!done.ok()) return done;
+  return out;
+}
+
 }  // namespace detail
 
 /// Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder and writes `output` atomically. `report`,
@@ -120,15 +132,15 @@ inline Result<std::vector<std::byte>> adapter_bytes(const std::string& path, con
   auto options = detail::sized<graft_convert_adapter_options>();
   options.any_base = any_base ? 1 : 0;
   graft_conversion* made = nullptr;
-  graft_status code = graft_convert_adapter_with(path.c_str(), base.c_str(), &options, nullptr, &made);
-  const void* data = nullptr;
-  std::size_t bytes = 0;
-  if (code == GRAFT_OK) code = graft_conversion_bytes(made, &data, &bytes);
-  std::vector<std::byte> out;
-  if (code == GRAFT_OK) out.assign(static_cast<const std::byte*>(data), static_cast<const std::byte*>(data) + bytes);
-  Status done = detail::ended(code, made);
-  if (!done.ok()) return done;
-  return out;
+  const graft_status code = graft_convert_adapter_with(path.c_str(), base.c_str(), &options, nullptr, &made);
+  return detail::bytes_of(code, made);
+}
+
+/// A tokenizer's file (tokenizer.json, tokenizer.model, a GGUF file, or a folder with one) as Tokenizer::of() takes it.
+inline Result<std::vector<std::byte>> tokenizer_bytes(const std::string& path) {
+  graft_conversion* made = nullptr;
+  const graft_status code = graft_convert_tokenizer(path.c_str(), &made);
+  return detail::bytes_of(code, made);
 }
 
 /// An untrained example network ("lenet", ...) as an ONNX file.
