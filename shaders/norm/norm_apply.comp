@@ -38,7 +38,7 @@ void main() {
   const vec4 offset = p.has_bias != 0u ? read_bias(w.col) : vec4(0.0);
   for (uint row = w.begin; row < w.end; row += w.step) {
     const uint i = (w.batch * p.rows + row) * p.cols + w.col;
-    vec4 value = (read_x(i) - center) * rstd * factor + offset;
+    precise vec4 value = (read_x(i) - center) * rstd * factor + offset;  // to the same bits, whatever stands around it
     if (VECTOR) value = finished4(value, i, w.col); else value.x = finished(value.x, i, w.col);
     write_y(i, value);
   }
