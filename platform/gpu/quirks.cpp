@@ -242,6 +242,8 @@ void apply_quirks(Caps& caps, Quirks& quirks) {
 
 bool is_swiftshader(const Caps& caps) { return caps.type == DeviceType::cpu && caps.vendor_id == 0x1ae0; }
 
+bool is_nvidia(const Caps& caps) { return caps.type == DeviceType::discrete && caps.vendor_id == kNvidia; }
+
 bool reads_texels(const Caps& caps) {
   // "Mesa 22.3.6 (LLVM 15.0.6)", Debian 12's. 26.2 was seen to read storage buffers as fast, and texels more slowly.
   return caps.type == DeviceType::cpu && caps.device_name.starts_with("llvmpipe") &&

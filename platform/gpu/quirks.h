@@ -49,6 +49,8 @@ void apply_quirks(Caps& caps, Quirks& quirks);
 
 /// Google's software Vulkan device. This is no quirk: its compiler prefers kernels of another shape.
 bool is_swiftshader(const Caps& caps);
+/// A GPU of NVIDIA's, whichever driver it has.
+bool is_nvidia(const Caps& caps);
 
 /// Whether kernels read buffers faster as texels: llvmpipe of Mesa 22.3, where a buffer of texels may be as large as
 /// any binding.

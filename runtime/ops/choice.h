@@ -30,7 +30,7 @@ DeviceClass device_class(const gpu::Caps& caps);
 enum class Family : std::uint8_t {
   product,        ///< of few rows (m): a kernel of its own, or the blocked GEMM
   gemm,           ///< tile of the blocked GEMM, of matrix products and convolutions; tile: see GemmTile, MatrixTile
-  gemm_parts,     ///< how many workgroups split a GEMM along k; tile[0]
+  gemm_parts,     ///< how many workgroups split a GEMM along k, tile[0], unless it has tile[1] without
   skinny_rows,    ///< tile: invocations (0: a subgroup's), rows of b
   skinny_cols,    ///< tile: invocations (0: a subgroup's), vectors of columns (0: as many as n fills, up to 8)
   depthwise,      ///< sliding windows in registers, or a few pixels per invocation
@@ -70,6 +70,7 @@ struct Variant {
   std::uint8_t kernel = 0;  ///< index into the kernels that an op offers for the family
   std::array<std::uint32_t, 4> tile = {};
   bool (*possible)(const gpu::Target&, const ChoiceShape&) = nullptr;  ///< null: on any device
+  bool ahead = false;  ///< Family::gemm in shared memory: loads a block while the one before is multiplied
 };
 
 struct Rule {

@@ -62,11 +62,13 @@ GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
       return kBlock * tile / threads % 4 == 0 ? static_cast<std::uint32_t>(fours) : 0u;
     };
     const bool stores_fours = columns % 4 == 0 && problem.out_fours && problem.n % 4 == 0;
+    const std::uint32_t loads_a = loads(problem.a_fours, tile_m), loads_b = loads(problem.b_fours, tile_n);
+    const bool ahead = choice.variant->ahead && loads_a != 0 && loads_b != 0;
     return {kShared,
             tile_m,
             tile_n,
-            {threads, threads_n, rows, columns, 0, loads(problem.a_fours, tile_m), loads(problem.b_fours, tile_n),
-             stores_fours ? 1u : 0u, problem.outer == 1 ? 1u : 0u},
+            {threads, threads_n, rows, columns, 0, loads_a, loads_b, stores_fours ? 1u : 0u,
+             problem.outer == 1 ? 1u : 0u, ahead ? 1u : 0u},
             std::move(choice)};
   }
   const bool apart = choice.variant->kernel == kApartKernel;
@@ -100,11 +102,12 @@ bool tile_owns_columns(const gpu::Target& target, const GemmProblem& problem, co
   return kernel == kShuffle || kernel == kApartKernel;
 }
 
-std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted) {
+std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, const Variant& parts) {
   if (problem.whole) return 1;
+  const std::uint32_t wanted = parts.tile[0], enough = parts.tile[1] == 0 ? wanted : parts.tile[1];
   const std::uint64_t tiles = tile_count(problem, tile);
   const std::uint64_t k = problem.outer * problem.inner;
-  if (tiles == 0 || tiles >= wanted) return 1;
+  if (tiles == 0 || tiles >= enough) return 1;
   const std::uint64_t by_memory = kMaxSplitBytes / (std::max<std::uint64_t>(problem.outputs, 1) * sizeof(float));
   const std::uint64_t splits =
       std::min({ceil_div<std::uint64_t>(wanted, tiles), k / kMinSplitLength, by_memory, kMaxSplits});
@@ -124,7 +127,7 @@ Result<GemmFields> make_gemm_fields(const gpu::Target& target, const GemmProblem
   GRAFT_TRY_ASSIGN(fields.batches, count32(problem.batches, "batches of the product"));
   fields.tiles_m = ceil_div(fields.m, fields.tile.m);
   fields.tiles_n = ceil_div(fields.n, fields.tile.n);
-  const std::uint32_t splits = choose_gemm_splits(problem, fields.tile, fields.parts.variant->tile[0]);
+  const std::uint32_t splits = choose_gemm_splits(problem, fields.tile, *fields.parts.variant);
   std::uint64_t length = ceil_div<std::uint64_t>(k, splits);
   // Whole outer steps, where they are short, so that no part begins amid one.
   if (splits > 1 && problem.inner < length) length = ceil_div(length, problem.inner) * problem.inner;

@@ -76,8 +76,8 @@ GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
 bool tile_owns_columns(const gpu::Target& target, const GemmProblem& problem, const GemmKernels& kernels);
 
 /// Into how many parts k is cut so that a small output with a long k keeps the device busy; 1 for most problems.
-/// `wanted`: workgroups (Family::gemm_parts).
-std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, std::uint32_t wanted);
+/// `parts`: a variant of Family::gemm_parts.
+std::uint32_t choose_gemm_splits(const GemmProblem& problem, const GemmTile& tile, const Variant& parts);
 
 /// Sums of fewer products are never cut.
 inline constexpr std::uint64_t kSplittable = 512;

@@ -83,17 +83,9 @@ shared float sums[kSubgroupsM * kSubgroupsN * kSums];  // a matrix of each subgr
   }                                                                                                        
 
 #ifdef GEMM_VECTORS
-// Loads the fours of the block of k that begins at `k0`. Without a branch, at whose end a compiler would wait for them: what
-// is past the end is the last four again.
-#define LOAD_FOURS(next, count, rows, at, load4, across, quads, k0)                             \
-  [[unroll]] for (uint j = 0; j < count; ++j) {                                                 \
-    const uint i = thread + j * kThreads;                                                       \
-    const uint last = across ? k_end - 1 : (k_end - 1) & ~3u;                                   \
-    const uint k = min((k0) + (across ? i / quads : i % kQuadK * 4), last);                     \
-    const uint t = kOneStep ? 0 : k / p.inner;                                                  \
-    next[j] = HALF4(before_half4(load4(at(rows[j], t), k - t * p.inner)));                      \
-  }
-// Stores them, zeros where they were past the end.
+#define TO_BLOCK(four) HALF4(before_half4(four))
+#include "shaders/common/gemm_fours.glsl"
+// Stores what LOAD_FOURS loaded, zeros where it was past the end.
 #define STORE_FOURS(block, next, count, stride, across, quads, k0)                              \
   [[unroll]] for (uint j = 0; j < count; ++j) {                                                 \
     const uint i = thread + j * kThreads;                                                       \

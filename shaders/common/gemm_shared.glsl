@@ -1,7 +1,11 @@
 // The GEMM tile for GPUs: A and B blocks staged in shared memory, kRowsPer x kColsPer outputs in registers of each
-// invocation. Needs Vulkan 1.1 core only; at most 128 invocations and 8 KiB of shared memory with the tiles in use.
-// Blocks are of fours: a GPU loads four numbers of shared memory by one instruction, but its compiler does not always see
-// that four loads are one.
+// invocation. Needs Vulkan 1.1 core only; at most 128 invocations and 8 KiB of shared memory with the tiles in use where
+// kAhead is 0. Blocks are of fours: a GPU loads four numbers of shared memory by one instruction, but its compiler does
+// not always see that four loads are one.
+#ifdef GEMM_VECTORS
+#define TO_BLOCK(four) four
+#include "shaders/common/gemm_fours.glsl"
+#endif
 
 layout(constant_id = 0) const uint kThreads = 128;  // a multiple of kTileM and of kTileN, or a divisor of neither
 layout(constant_id = 1) const uint kThreadsN = 8;
@@ -13,6 +17,12 @@ layout(constant_id = 5) const uint kVectorA = 0;
 layout(constant_id = 6) const uint kVectorB = 0;
 layout(constant_id = 7) const bool kStoreFours = false;  // where n is a multiple of four
 layout(constant_id = 8) const bool kOneStep = false;     // k has one outer step
+// 1: the next block is loaded while one is multiplied, and stored beside it. Only where both operands come in fours.
+#ifdef GEMM_VECTORS
+layout(constant_id = 9) const uint kAhead = 0;
+#else
+const uint kAhead = 0;
+#endif
 layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 const uint kAlongK = 1;
 const uint kAcross = 2;
@@ -22,27 +32,25 @@ const uint kThreadsM = kThreads / kThreadsN;
 const uint kTileM = kThreadsM * kRowsPer;
 const uint kTileN = kThreadsN * kColsPer;
 const uint kBlock = 16;
-const uint kAtOnce = 4;  // steps of k without a jump between
+const uint kQuadK = kBlock / 4;
+const uint kAtOnce = 4 + 4 * kAhead;  // steps of k without a jump between
 // Each invocation stages one row of A and one column of B, over its share of the block's k; or a four of rows (columns)
 // in some of its steps.
 const uint kShareA = kBlock * kTileM / kThreads;
 const uint kShareB = kBlock * kTileN / kThreads;
 const uint kQuadM = kTileM / 4;
 const uint kQuadN = kTileN / 4;
+// Fours of a block that an invocation loads ahead: one for arrays' sake where it would be a part of one. What lies along
+// k is stored number by number, each to another step of k, which therefore begin in different banks.
+const uint kFoursA = (kTileM * kQuadK + kThreads - 1) / kThreads;
+const uint kFoursB = (kTileN * kQuadK + kThreads - 1) / kThreads;
+const uint kStrideA = kQuadM + kAhead;
+const uint kStrideB = kQuadN + kAhead;
 // Neighbouring invocations own neighbouring columns, or fours of them.
 const bool kFourRows = kRowsPer % 4 == 0;
 const bool kFourColumns = kColsPer % 4 == 0;
 
-shared vec4 shared_a[kBlock * kQuadM];
-shared vec4 shared_b[kBlock * kQuadN];
-
-void put_a(uint k, uint m, float value) { shared_a[k * kQuadM + m / 4][m % 4] = value; }
-void put_b(uint k, uint n, float value) { shared_b[k * kQuadN + n / 4][n % 4] = value; }
-
-// The column of the tile that is an invocation's own column s.
-uint column_of(uint thread_n, uint s) {
-  return kFourColumns ? (s / 4 * kThreadsN + thread_n) * 4 + s % 4 : s * kThreadsN + thread_n;
-}
+#include "shaders/common/gemm_shared_block.glsl"
 
 void gemm_tile(Place place, uint k_begin, uint k_end) {
   const uint thread = gl_LocalInvocationIndex;
@@ -57,6 +65,39 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
   float acc[kRowsPer * kColsPer];
   [[unroll]] for (uint i = 0; i < kRowsPer * kColsPer; ++i) acc[i] = 0.0;
 
+#ifdef GEMM_VECTORS
+  if (kAhead != 0) {
+    Row rows[kFoursA];
+    Col cols[kFoursB];
+    [[unroll]] for (uint j = 0; j < kFoursA; ++j) {
+      const uint i = thread + j * kThreads;
+      rows[j] = a_row(place.m0 + (kAcrossA ? i % kQuadM * 4 : i / kQuadK));
+    }
+    [[unroll]] for (uint j = 0; j < kFoursB; ++j) {
+      const uint i = thread + j * kThreads;
+      cols[j] = b_col(place.n0 + (kAcrossB ? i % kQuadN * 4 : i / kQuadK));
+    }
+    if (k_begin < k_end) {
+      vec4 next_a[kFoursA];
+      vec4 next_b[kFoursB];
+      uint at = 0;
+      uint k0 = k_begin;
+      LOAD_FOURS(next_a, kFoursA, rows, a_at, a_load4, kAcrossA, kQuadM, k0)
+      LOAD_FOURS(next_b, kFoursB, cols, b_at, b_load4, kAcrossB, kQuadN, k0)
+      while (true) {
+        STORE_FOURS(shared_a, put_a, next_a, kFoursA, kStrideA, kAcrossA, kQuadM, at, k0)
+        STORE_FOURS(shared_b, put_b, next_b, kFoursB, kStrideB, kAcrossB, kQuadN, at, k0)
+        barrier();  // nobody reads the other block any more, either
+        k0 += kBlock;
+        LOAD_FOURS(next_a, kFoursA, rows, a_at, a_load4, kAcrossA, kQuadM, k0)
+        LOAD_FOURS(next_b, kFoursB, cols, b_at, b_load4, kAcrossB, kQuadN, k0)
+        ADD_BLOCK(at)
+        if (k0 >= k_end) break;
+        at = kBlock - at;
+      }
+    }
+  } else
+#endif
   for (uint k0 = k_begin; k0 < k_end; k0 += kBlock) {
     barrier();
     uint k = k0 + my_ka;
@@ -68,7 +109,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       [[unroll]] for (uint i = 0; i < kShareA / 4; ++i) {
         vec4 four = vec4(0.0);
         if (k < k_end) four = a_load4(pa, c);
-        shared_a[(my_ka + i * (kThreads / kQuadM)) * kQuadM + my_m / 4] = four;
+        shared_a[(my_ka + i * (kThreads / kQuadM)) * kStrideA + my_m / 4] = four;
         k += kThreads / kQuadM;
         c += kThreads / kQuadM;
         if (!kOneStep && c >= p.inner && k < k_end) {
@@ -128,7 +169,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
 #else
         if (k < k_end) four = b_load4(pb, c);
 #endif
-        shared_b[(my_kb + i * (kThreads / kQuadN)) * kQuadN + my_n / 4] = four;
+        shared_b[(my_kb + i * (kThreads / kQuadN)) * kStrideB + my_n / 4] = four;
         k += kThreads / kQuadN;
         c += kThreads / kQuadN;
         if (!kOneStep && c >= p.inner && k < k_end) {
@@ -164,39 +205,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
     }
 #endif
     barrier();
-    for (uint first = 0; first < kBlock; first += kAtOnce) {
-      [[unroll]] for (uint step = 0; step < kAtOnce; ++step) {
-        const uint at_a = (first + step) * kQuadM;
-        const uint at_b = (first + step) * kQuadN;
-        float a[kRowsPer];
-        float b[kColsPer];
-        if (kFourRows) {
-          [[unroll]] for (uint r = 0; r < kRowsPer; r += 4) {
-            const vec4 four = shared_a[at_a + (thread_m * kRowsPer + r) / 4];
-            [[unroll]] for (uint q = 0; q < 4; ++q) a[min(r + q, kRowsPer - 1)] = four[q];
-          }
-        } else {
-          [[unroll]] for (uint r = 0; r < kRowsPer; ++r) {
-            const uint m = thread_m * kRowsPer + r;
-            a[r] = shared_a[at_a + m / 4][m % 4];
-          }
-        }
-        if (kFourColumns) {
-          [[unroll]] for (uint s = 0; s < kColsPer; s += 4) {
-            const vec4 four = shared_b[at_b + s / 4 * kThreadsN + thread_n];
-            [[unroll]] for (uint q = 0; q < 4; ++q) b[min(s + q, kColsPer - 1)] = four[q];
-          }
-        } else {
-          [[unroll]] for (uint s = 0; s < kColsPer; ++s) {
-            const uint n = column_of(thread_n, s);
-            b[s] = shared_b[at_b + n / 4][n % 4];
-          }
-        }
-        [[unroll]] for (uint r = 0; r < kRowsPer; ++r) {
-          [[unroll]] for (uint s = 0; s < kColsPer; ++s) acc[r * kColsPer + s] += a[r] * b[s];
-        }
-      }
-    }
+    ADD_BLOCK(0)
   }
 
   const uint copy = place.copy * p.split_stride;

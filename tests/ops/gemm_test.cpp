@@ -115,6 +115,23 @@ TEST_P(GemmTiles, EightRowsByFourColumnsApart) {
   check_op_case(GetParam());
 }
 
+// A block is loaded while the one before is multiplied, where all comes in fours; odd sizes take the same tile without.
+TEST_P(GemmTiles, SixtyFourBySixtyFourAhead) {
+  const EditedTarget edited([](gpu::Target& target) {
+    like_a_gpu(target);
+    with_tile(target, "ahead 128x8x4x8");
+  });
+  check_op_case(GetParam());
+}
+
+TEST_P(GemmTiles, OneHundredAndTwentyEightColumnsAhead) {
+  const EditedTarget edited([](gpu::Target& target) {
+    like_a_gpu(target);
+    with_tile(target, "ahead 128x16x8x8");
+  });
+  check_op_case(GetParam());
+}
+
 std::vector<OpCase> tile_cases() {
   return {
       make("product", Op::matmul, {{36, 72}, {72, 140}}, {}),

@@ -133,6 +133,12 @@ Status bench_device(gpu::Device& device, const BenchArguments& options) {
   return ok_status();
 }
 
+std::vector<BenchCase> cases_for(const gpu::Caps& caps) {
+  std::vector<BenchCase> cases = bench_cases();
+  if (caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
+  return cases;
+}
+
 Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   std::vector<Row> rows;
   gpu::Target target = device.target();
@@ -149,8 +155,7 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     std::printf("\n");
     print_row_titles();
   }
-  std::vector<BenchCase> cases = bench_cases();
-  if (target.caps.type != gpu::DeviceType::cpu) std::ranges::move(large_bench_cases(), std::back_inserter(cases));
+  std::vector<BenchCase> cases = cases_for(target.caps);
   for (BenchCase& c : cases) {
     if (!options.wants(c)) continue;
     if (options.alone || storage != DType::f32) c.rivals.clear();  // rivals read f32
@@ -263,10 +268,10 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
 }
 
 // The graphs whose choices are measured: every case, or a model's forward pass and training step.
-Result<std::vector<Graph>> graphs_to_tune(const BenchArguments& options) {
+Result<std::vector<Graph>> graphs_to_tune(const BenchArguments& options, const gpu::Caps& caps) {
   std::vector<Graph> graphs;
   if (options.what == "ops") {
-    for (const BenchCase& c : bench_cases()) {
+    for (const BenchCase& c : cases_for(caps)) {
       if (!options.wants(c)) continue;
       TRY_ASSIGN(Graph graph, c.build());
       graphs.push_back(std::move(graph));
@@ -279,7 +284,7 @@ Result<std::vector<Graph>> graphs_to_tune(const BenchArguments& options) {
 }
 
 Status run_tune(OpenDevice& device, const BenchArguments& options) {
-  TRY_ASSIGN(const std::vector<Graph> graphs, graphs_to_tune(options));
+  TRY_ASSIGN(const std::vector<Graph> graphs, graphs_to_tune(options, device.device().caps()));
   gpu::Target target = device.device().target();
   DeviceProfile& profile = device.remembered()->profile();
   const bool kept = options.caps.empty();
