@@ -2,7 +2,7 @@
 """graft beside what else is on this machine, in one run: a table, or --json; rows come on stderr as they are done.
 
 compare.py GRAFT [MODEL.gguf ...] [--all] [--torch PYTHON [--large] [--full] [--only REGEX]] [--limit SECONDS]
-           [--processor-time] [--repeat N] [--json]
+           [--eager] [--processor-time] [--repeat N] [--json]
 
 GRAFT is the command line tool. Beside it stand, where they are installed:
   ggml     products on its Vulkan backend (Debian: libggml0-backend-vulkan), by ggml_products.py
@@ -36,7 +36,6 @@ PREFILL, DECODE = 128, 32
 # llama-bench's: tokens of a prompt, tokens to write, tokens that stand before. Either tool writes after a prompt.
 JOBS = ((PREFILL, 0, 0), (0, DECODE, PREFILL))
 NETWORKS = ("lenet", "resnet18")
-STEPPING = 2.0  # seconds that PyTorch takes for the steps of graft's first run; its second is of three times as many
 
 
 class Missing(Exception):
@@ -71,7 +70,7 @@ class Comparison:
         self.options = options
         self.rows = []
         self.clock = ["--processor-time"] if options.processor_time else []
-        self.caps = ["--caps", "rounded"] if options.rounded else []
+        self.caps = ["--caps", "flexible"] if options.rounded else []
         self.where = ["--device", options.device] if options.device else []
         self.precision = ["--matmul-precision", "high"] if options.rounded else []  # of models; kernels have --caps
         self.flags = self.clock + self.where
@@ -211,7 +210,7 @@ class Comparison:
 
     def rivals_of_torch(self):
         """What torch_rivals.py says of itself, and its cases as they come; a hanging one ends them."""
-        flags = [flag for flag in ("large", "full", "all", "rounded") if getattr(self.options, flag)]
+        flags = [flag for flag in ("large", "full", "all", "rounded", "eager") if getattr(self.options, flag)]
         limit = 1.25 * self.options.limit  # it ends by itself before, unless one case hangs
         command = [self.options.torch, RIVALS, "--repeat", str(self.options.repeat), "--only", self.options.only,
                    "--limit", str(self.options.limit), *(f"--{flag}" for flag in flags), *self.clock]
@@ -277,7 +276,7 @@ class Comparison:
         jobs = [([name for name in known if known[name]["unit"] in ("GB/s", "GFLOP/s")],
                  lambda names: self.ours_in_kernels({name: known[name] for name in names}))]
         for name in (name for name in known if name in NETWORKS):
-            batch, steps = known[name]["batch"], max(2, round(STEPPING * known[name]["eager"]))
+            batch, steps = known[name]["batch"], max(2, round(self.options.stepping * known[name]["eager"]))
             jobs.append(([name], lambda names, batch=batch, steps=steps: {
                 names[0]: self.step_rate(names[0], batch, steps)}))
         jobs += [([name for name in known if known[name].get("tokens") == seq],
@@ -321,8 +320,12 @@ def main():
     parser.add_argument("--ops", default="", help="of graft's kernels those whose name holds this (no pattern)")
     parser.add_argument("--rounded", action="store_true",
                         help="graft may round operands of products to f16, PyTorch to TF32, f16 and bf16")
+    parser.add_argument("--eager", action="store_true", help="PyTorch without torch.compile, which takes a while")
     parser.add_argument("--no-ggml", action="store_true", help="leave ggml and llama.cpp out")
     parser.add_argument("--no-torch", action="store_true", help="leave PyTorch out")
+    parser.add_argument("--stepping", type=float, default=2.0, metavar="SECONDS",
+                        help="what PyTorch takes for the training steps of graft's first run; its second is of three "
+                             "times as many (2)")
     parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", action="store_true")

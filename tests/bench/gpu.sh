@@ -10,10 +10,11 @@
 # PART: device, ops, kernels, kernels-rounded, steps, steps-rounded, profile, tests; without any, all in this order, and
 # each goes on where one before it failed. Parts may be run one by one into one OUT: none takes much over ten minutes,
 # and each says how long it took. The summary is of what OUT holds.
-# GRAFT_BENCH_DEVICE is a part of the device's name (NVIDIA), GRAFT_BENCH_TEST_SECONDS ends the tests (600).
+# GRAFT_BENCH_DEVICE is a part of the device's name (NVIDIA), GRAFT_BENCH_TEST_SECONDS ends the tests (600),
+# GRAFT_BENCH_LIMIT what PyTorch may take in each part (400), GRAFT_BENCH_COMPARE are further flags of compare.py (--eager).
 # "short" runs a little of each part, on any device: whether the script works, not what is fast.
 set -eu
-[ $# -ge 3 ] || { sed -n '2,16s/^# //p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '2,17s/^# //p' "$0"; exit 2; }
 build=$1
 python=$2
 out=$3
@@ -23,7 +24,7 @@ graft=$build/tools/graft/graft
 device=${GRAFT_BENCH_DEVICE:-NVIDIA}
 # Of the tests what runs on a device; the first to fail would be kernels.
 tests='^(ops|train|unit|conformance|torch)/' ; rounded='^ops/(matmul|conv|attention|lora|linear_cross_entropy|rounded)'
-filter='' ; repeat=7 ; images=64 ; batch=32 ; steps=20 ; profiled=5 ; compared='--large --limit 400'
+filter='' ; repeat=7 ; images=64 ; batch=32 ; steps=20 ; profiled=5 ; compared="--large --limit ${GRAFT_BENCH_LIMIT:-400} ${GRAFT_BENCH_COMPARE:-}"
 kernels='^(matmul|conv|add|gelu|attention)' ; networks='^(lenet|resnet18|135M)'
 if [ "${1:-}" = short ]; then
   shift
@@ -44,7 +45,7 @@ grep -q "$device" "$out/devices.txt" || { echo "There is no device \"$device\" h
 
 run_ops() {
   "$graft" bench ops --device "$device" --json --filter "$filter" --repeat $repeat >"$out/ops.json"
-  "$graft" bench ops --device "$device" --json --filter "$filter" --repeat $repeat --caps rounded >"$out/ops-rounded.json"
+  "$graft" bench ops --device "$device" --json --filter "$filter" --repeat $repeat --caps flexible >"$out/ops-rounded.json"
 }
 
 # run_compare PATTERN NAME [FLAG]: the cases of PyTorch that the pattern finds, beside graft.

@@ -2,8 +2,8 @@
 """What PyTorch reaches on this machine: rates of the cases of `graft bench ops` and of training steps. A line of JSON
 about PyTorch, then lines of each case as its figures are there: "eager", then "compiled".
 
-torch_rivals.py [--repeat N] [--all] [--large] [--full] [--rounded] [--only REGEX] [--limit SECONDS] [--processor-time]
-                                                         on a CUDA device, else on the CPU; eager and compiled
+torch_rivals.py [--repeat N] [--all] [--large] [--full] [--rounded] [--eager] [--only REGEX] [--limit SECONDS]
+                [--processor-time]                       on a CUDA device, else on the CPU; eager and compiled
 torch_rivals.py --images lenet|resnet18 COUNT FOLDER     writes x.npy and y.npy, made-up images for graft train
 
 f32 is f32: TF32 is off. With --rounded it is on, and what --large has of f16 and bf16 is asked too. --large: what only a
@@ -111,7 +111,7 @@ class Rates:
         self.only = re.compile(options.only)
         self.clock = clock
         self.end = time.perf_counter() + options.limit if options.limit > 0 else None
-        self.compiles, self.lacks = can_compile()
+        self.compiles, self.lacks = (False, "") if options.eager else can_compile()
         if self.lacks:
             say(self.lacks)
 
@@ -260,6 +260,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="a CPU gets whole networks too")
     parser.add_argument("--full", action="store_true", help="a CPU gets what a GPU gets, and takes its time")
     parser.add_argument("--rounded", action="store_true", help="TF32, and f16 and bf16 among what is large")
+    parser.add_argument("--eager", action="store_true", help="without torch.compile, which takes a while")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--limit", type=float, default=0, metavar="SECONDS", help="cases begin within that time")
     parser.add_argument("--processor-time", action="store_true")
