@@ -1,6 +1,6 @@
 # Libraries that leave parts of graft out: each is built, linked by a small program, and runs or trains LeNet to the bytes
 # of the whole library; what it cannot do it refuses in one sentence.
-# cmake -DSOURCE=... -DGRAFT=<tool> -DWHOLE=<libgraft.so> -DWORK=... [-DPRESET=small-lto] -P options.cmake; "Skipped" where
+# cmake -DSOURCE=... -DGRAFT=<tool> -DWHOLE=<libgraft.so> -DWORK=... -P options.cmake; "Skipped" where
 # there is no device.
 cmake_minimum_required(VERSION 3.22)
 
@@ -17,7 +17,7 @@ endfunction()
 
 # The library with these options, and how large it is.
 function(build)
-  run(${CMAKE_COMMAND} -E chdir ${SOURCE} ${CMAKE_COMMAND} -B ${WORK}/build --preset ${PRESET} ${ARGV})
+  run(${CMAKE_COMMAND} -E chdir ${SOURCE} ${CMAKE_COMMAND} -B ${WORK}/build --preset small ${ARGV})
   run(${CMAKE_COMMAND} --build ${WORK}/build --target graft_shared)
   file(GLOB library ${WORK}/build/runtime/libgraft.so.*.*.*)
   run(strip -o ${WORK}/stripped.so ${library})
@@ -41,9 +41,6 @@ function(expect_refused sentence)
   endif()
 endfunction()
 
-if(NOT PRESET)
-  set(PRESET small)
-endif()
 file(MAKE_DIRECTORY ${WORK})
 file(REMOVE_RECURSE ${WORK}/kept_whole ${WORK}/kept_small)
 run(${GRAFT} convert --example lenet -o ${WORK}/lenet.onnx)
@@ -77,7 +74,12 @@ foreach(optimizer adamw sgd)  # lists may follow each other
   run(${GRAFT} plan ${WORK}/lenet.graft --mode train --optimizer ${optimizer} --ops)
   file(APPEND ${WORK}/lenet.ops "${output}")
 endforeach()
-build(-DGRAFT_TRAINING=ON -DGRAFT_OPS=${WORK}/lenet.ops)
+# Of the functions those that the programs call.
+execute_process(COMMAND nm -u ${WORK}/embed ${WORK}/infer OUTPUT_FILE ${WORK}/functions)
+build(-DGRAFT_TRAINING=ON -DGRAFT_OPS=${WORK}/lenet.ops -DGRAFT_FUNCTIONS=${WORK}/functions)
+if(NOT symbols MATCHES "graft_train_step" OR symbols MATCHES "graft_data_[a-z_]*")
+  message(FATAL_ERROR "${CMAKE_MATCH_0} is exported, or graft_train_step is not: ${symbols}")
+endif()
 run(${WORK}/embed ${WORK}/lenet.graft ${WORK}/small.graft ${WORK}/kept_small)
 run(${CMAKE_COMMAND} -E compare_files ${WORK}/whole.graft ${WORK}/small.graft)
 run(${WORK}/infer ${WORK}/lenet.graft)

@@ -13,6 +13,27 @@ function(graft_exported_symbols map file)
   file(CONFIGURE OUTPUT ${file} CONTENT "${lines}\n")
 endfunction()
 
+# graft_packed_relocations(<target>): addresses that a loader adds the library's own to, 24 bytes each, as a list of bits.
+# glibc reads it from 2.36 on, where the linker also says that it has to; Android 6 and later have a format of their own.
+# -DGRAFT_LINKER_RELR=OFF is for older ones.
+function(graft_packed_relocations target)
+  if(WIN32)
+    return()
+  endif()
+  set(flag LINKER:-z,pack-relative-relocs)
+  if(ANDROID)
+    set(flag LINKER:--pack-dyn-relocs=android)
+  endif()
+  set(CMAKE_REQUIRED_LINK_OPTIONS "")
+  if(GRAFT_USES_LLD)
+    set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=lld)
+  endif()
+  check_linker_flag(CXX ${flag} GRAFT_LINKER_RELR)
+  if(GRAFT_LINKER_RELR)
+    target_link_options(${target} PRIVATE ${flag})
+  endif()
+endfunction()
+
 # graft_shared_library(<target> <name> <map>): what the shared libraries have in common: the name lib<name>, the version, and
 # that nothing is seen from outside but what the version script <map> lists.
 function(graft_shared_library target name map)
@@ -36,8 +57,11 @@ function(graft_shared_library target name map)
   if(NOT WIN32)
     target_link_options(${target} PRIVATE LINKER:-z,max-page-size=16384)
   endif()
-  if(GRAFT_LLD AND CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
-    target_link_options(${target} PRIVATE LINKER:--icf=all)  # equal functions are one; nothing compares their addresses
+  if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
+    if(GRAFT_USES_LLD)
+      target_link_options(${target} PRIVATE LINKER:--icf=all)  # equal functions are one; nothing compares their addresses
+    endif()
+    graft_packed_relocations(${target})
   endif()
   if(NOT GRAFT_SANITIZE AND NOT WIN32)  # whose own symbols come from the program
     target_link_options(${target} PRIVATE LINKER:-z,defs)

@@ -1,4 +1,4 @@
-"""Where the bytes of the shared library go, by folder: sizes.py BUILD, of a build with lld (preset small). Links once more,
+"""Where the bytes of the shared library go, by folder: sizes.py BUILD, of a build with lld (preset small with -DCMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF). Links once more,
 with a map. What the linker itself makes (unwind tables of all, relocations, symbols) is one line."""
 
 import collections
