@@ -79,7 +79,12 @@ Result<Attrs> bind(const Attrs& attrs, const Bindings& bindings) {
 }
 
 /// Ops whose results are as large as their inputs, broadcast: binary ones and a choice.
-bool broadcasts(Op op) { return op == Op::where || op_def(op).emit == op_def(Op::add).emit; }
+bool broadcasts(Op op) {
+  constexpr auto number = [](Op of) { return static_cast<int>(of); };
+  static_assert(number(Op::unary_grad) + 1 == number(Op::add) && number(Op::shift_right) + 1 == number(Op::binary_grad),
+                "the family's line in ops.list");
+  return op == Op::where || (op >= Op::add && op <= Op::shift_right);
+}
 
 /// Open sizes of such an op that were taken for one (see one_size()) are one with these numbers, too. Inferring
 /// again would let a 1 pass, which broadcasts: but what the model says of the result was not meant so.

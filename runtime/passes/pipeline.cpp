@@ -4,6 +4,7 @@
 
 #include "platform/base/cancel.h"
 #include "platform/base/text.h"
+#include "runtime/core/built_ops.gen.h"
 #include "runtime/core/graph_text.h"
 #include "runtime/passes/passes.h"
 
@@ -12,26 +13,32 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  Pass run;
+  Pass run;  ///< null where this build has none of the ops that it makes or needs
 };
+
+/// So that what a pass makes of a graph is left out together with the ops that it would make.
+template <Op... ops>
+constexpr Pass where_built(Pass pass) {
+  return (is_built(ops) || ...) ? pass : nullptr;
+}
 
 constexpr Entry kPasses[] = {
     {"contractions", canonicalise_contractions},
     {"merge moves", merge_moves},
     {"slices first", slices_first},
     {"share equal nodes", share_equal},
-    {"fake quantization", fake_quantization},
+    {"fake quantization", where_built<Op::fake_quantize>(fake_quantization)},
     {"constant arithmetic", constant_arithmetic},
     {"activations", canonicalise_activations},
-    {"softmax", canonicalise_softmax},
-    {"norms", canonicalise_norms},
-    {"batch norm", canonicalise_batch_norm},
-    {"group norm", canonicalise_group_norm},
+    {"softmax", where_built<Op::softmax, Op::log_softmax, Op::reduce_logsumexp>(canonicalise_softmax)},
+    {"norms", where_built<Op::layer_norm, Op::rms_norm, Op::reduce_l2>(canonicalise_norms)},
+    {"batch norm", where_built<Op::batch_norm>(canonicalise_batch_norm)},
+    {"group norm", where_built<Op::group_norm>(canonicalise_group_norm)},
     {"linear", canonicalise_linear},
-    {"fold batch norms", fold_batch_norms},
-    {"rotary embedding", canonicalise_rope},
-    {"attention", canonicalise_attention},
-    {"gated MLP", canonicalise_gated},
+    {"fold batch norms", where_built<Op::batch_norm>(fold_batch_norms)},
+    {"rotary embedding", where_built<Op::rope>(canonicalise_rope)},
+    {"attention", where_built<Op::attention>(canonicalise_attention)},
+    {"gated MLP", where_built<Op::gated>(canonicalise_gated)},
     {"merge moves", merge_moves},
     {"choose layouts", choose_layouts},
     {"merge moves", merge_moves},
@@ -60,6 +67,7 @@ Result<Prepared> prepare(const Graph& graph, const std::vector<ValueId>& pinned,
   for (const ValueId v : pinned) current.pin(v);
   Prepared prepared;
   for (const Entry& entry : kPasses) {
+    if (entry.run == nullptr) continue;
     GRAFT_TRY(cancel_point());
     auto next = entry.run(current, options);
     if (!next.ok()) return std::move(next).status().with_context(cat("In the pass \"", entry.name, "\""));

@@ -1,4 +1,4 @@
-# runtime/ops/ops.list -> core/op_id.gen.h (enum Op), ops/op_table.gen.cpp (registry), ops/ref_table.gen.cpp (references).
+# runtime/ops/ops.list -> core/op_id.gen.h (enum Op), core/built_ops.gen.h (which of them are built), ops/op_table.gen.cpp (registry), ops/ref_table.gen.cpp (references).
 # A line is "family: op op op_grad ...", or "family (training): ..."; a line that starts with # is a comment. Every op needs op_<name> and ref_<name>
 # in namespace graft::ops::<family>.
 # An op whose name holds "_grad" or begins with "fused_" never stands in a file; every other one must stand in
@@ -13,6 +13,7 @@ set(rows "")
 set(refs "")
 set(ref_rows "")
 set(training "")
+set(built "")
 set(known "")
 set(GRAFT_TRAINING_FAMILIES "")  # whose kernels training alone needs
 foreach(line IN LISTS lines)
@@ -42,6 +43,11 @@ foreach(line IN LISTS lines)
     endif()
     string(APPEND training "${trains}, ")
     graft_has_op(has ${op} ${trains})
+    set(is_built true)
+    if(NOT has)
+      set(is_built false)
+    endif()
+    string(APPEND built "${is_built}, ")
     if(NOT has)  # it keeps its name, by which a model that needs it is refused
       string(APPEND defs "namespace ${family} { constexpr OpDef op_${op} = {.name = \"${op}\"}; }\n")
       string(APPEND ref_rows "    nullptr,\n")
@@ -67,6 +73,16 @@ namespace graft {
 enum class Op : std::uint16_t {
 ${ids}  count_,
 };
+}  // namespace graft
+" @ONLY)
+file(CONFIGURE OUTPUT ${gen}/core/built_ops.gen.h CONTENT
+"// Generated from runtime/ops/ops.list and GRAFT_OPS.
+#pragma once
+#include \"runtime/core/op_id.gen.h\"
+namespace graft {
+inline constexpr bool kBuiltOps[] = {${built}};
+/// False: GRAFT_OPS or GRAFT_TRAINING=OFF leaves it out.
+constexpr bool is_built(Op op) { return kBuiltOps[static_cast<std::uint16_t>(op)]; }
 }  // namespace graft
 " @ONLY)
 file(CONFIGURE OUTPUT ${gen}/ops/op_table.gen.cpp CONTENT

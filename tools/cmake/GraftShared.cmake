@@ -37,7 +37,7 @@ endfunction()
 # graft_shared_library(<target> <name> <map>): what the shared libraries have in common: the name lib<name>, the version, and
 # that nothing is seen from outside but what the version script <map> lists.
 function(graft_shared_library target name map)
-  # The second number is the interface's as long as the first is 0. Android asks for pages of 16 KiB.
+  # The second number is the interface's as long as the first is 0.
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   if(APPLE)
@@ -54,7 +54,8 @@ function(graft_shared_library target name map)
     return()  # its linker has none of the options below, and finds undefined symbols by itself
   endif()
   target_link_options(${target} PRIVATE LINKER:--version-script=${map})
-  if(NOT WIN32)
+  # Android asks for pages of 16 KiB; elsewhere x86-64 has pages of 4 KiB, and less is padded.
+  if(ANDROID OR NOT (WIN32 OR CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$"))
     target_link_options(${target} PRIVATE LINKER:-z,max-page-size=16384)
   endif()
   if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
