@@ -58,6 +58,7 @@ struct ChoiceShape {
   std::uint64_t batches = 1;
   bool rounded = false;  ///< operands have, or may be rounded to, fewer bits than f32, and a kernel takes them so
   gpu::MatrixShape::Operand operand = gpu::MatrixShape::Operand::f16;  ///< for matrix units, if rounded
+  bool a_across = false;  ///< of a product, in f32: A is contiguous along m
   friend bool operator==(const ChoiceShape&, const ChoiceShape&) = default;
 };
 

@@ -130,6 +130,8 @@ bool large_by_swiftshader(const Target& target, const ChoiceShape& s) {
   return gpu::is_swiftshader(target.caps) && s.m >= 32 && s.n >= 64 && operations(s) >= kManyOperations;
 }
 
+constexpr std::string_view kAcrossBySwiftShader = "shuffle 16x8";
+
 // Names of gemm variants: invocations x invocations along n x rows x columns of each (shared memory, or apart), or rows
 // x columns of each lane (shuffles), or subgroups along m x along n x rows x columns of each (matrices). Every tile in
 // shared memory keeps to 16 KiB, but for those that load ahead; its sides divide the invocations.
@@ -154,6 +156,7 @@ constexpr Variant kVariants[] = {
     {Family::gemm, "shuffle 32x4", 1, {0, 0, 32, 4}, can_shuffle},
     {Family::gemm, "shuffle 28x8", 1, {0, 0, 28, 8}, can_shuffle},
     {Family::gemm, "shuffle 28x4", 1, {0, 0, 28, 4}, can_shuffle},
+    {Family::gemm, kAcrossBySwiftShader, 1, {0, 0, 16, 8}, can_shuffle},
     {Family::gemm, "shuffle 16x4", 1, {0, 0, 16, 4}, can_shuffle},
     {Family::gemm, "shuffle 16x1", 1, {0, 0, 16, 1}, can_shuffle},
     {Family::gemm, "shuffle 8x4", 1, {0, 0, 8, 4}, can_shuffle},
@@ -259,6 +262,9 @@ constexpr Rule kRules[] = {
     {Family::gemm, "matrices 2x2x32x32", gains_by_some, "matrix units"},
     {Family::gemm, "matrices 2x2x16x16", gains_by_matrices, "matrix units, in little shared memory"},
 
+    {Family::gemm, kAcrossBySwiftShader,
+     [](const Target& t, const ChoiceShape& s) { return large_by_swiftshader(t, s) && s.a_across; },
+     "each load is a branch for each of four lanes, and more columns to a lane load fewer rows of A"},
     {Family::gemm, "shuffle 32x4", large_by_swiftshader,
      "each load is a branch for each of four lanes; larger tiles compile for many seconds"},
     {Family::gemm, "shuffle 8x4",
@@ -405,7 +411,7 @@ bool is_ranked(const gpu::Target& target, const ChoiceShape& shape, const Varian
     case kTilesShared:  // each further one were a pipeline more
       return !is_cpu(target) && gpu::figures_of(target.caps) != nullptr &&
              (variant.name == "shared 64x8x4x4" || variant.name == "shared 128x8x4x8");
-    case kTilesShuffle: return outputs >= 64 && repays(128, 256);
+    case kTilesShuffle: return outputs >= 64 && repays(128, 256) && variant.name != kAcrossBySwiftShader;
     case kTilesApart: return !can_shuffle(target) && repays(256, 512);
     default: return false;
   }

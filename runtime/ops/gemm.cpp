@@ -34,6 +34,7 @@ std::string_view loads_name(const GemmProblem& problem) {
 
 ChoiceShape shape_of(const GemmProblem& problem, std::span<const shaders::KernelId> kernels) {
   ChoiceShape shape{problem.m, problem.n, problem.outer * problem.inner, problem.batches};
+  shape.a_across = problem.a_fours == Fours::across;
   if (problem.operands == MatrixOperands::none) return shape;
   shape.rounded = kernels.size() > kCoopmat && shaders::kernel_info(kernels[kCoopmat]).built();
   shape.operand = operand_type(problem.operands);

@@ -97,6 +97,11 @@ TEST(GemmOddTiles, TwentyEightRowsByFourColumns) {
   check_op_case(make("product", Op::matmul, {{36, 40}, {40, 44}}, {}));
 }
 
+TEST(GemmOddTiles, SixteenRowsByEightColumns) {
+  const EditedTarget edited([](gpu::Target& target) { with_tile(target, "shuffle 16x8"); });
+  check_op_case(make("product", Op::matmul, {{40, 36}, {40, 72}}, {{"trans_a", std::int64_t{1}}}));
+}
+
 TEST_P(GemmTiles, ThirtyTwoRowsByFourColumnsInTwoClusters) {
   const EditedTarget edited([](gpu::Target& target) {
     in_two_clusters(target);

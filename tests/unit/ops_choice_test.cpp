@@ -83,6 +83,9 @@ TEST(Choice, FollowsTheDeviceAndTheShape) {
   EXPECT_EQ(choose(Family::attention, other, {1536, 512, 132}).variant->name, "shuffle 8") << "large heads";
   other.caps.vendor_id = 0x1ae0;
   EXPECT_EQ(choose(Family::gemm, other, large).variant->name, "shuffle 32x4") << "SwiftShader";
+  ChoiceShape across = large;
+  across.a_across = true;
+  EXPECT_EQ(choose(Family::gemm, other, across).variant->name, "shuffle 16x8") << "SwiftShader";
   EXPECT_EQ(choose(Family::gemm, small, large).variant->name, "shared 64x8x4x4");
   EXPECT_EQ(choose(Family::gemm, desktop, large).variant->name, "shared 128x8x4x8");
   EXPECT_EQ(choose(Family::gemm, desktop, {8, 4096, 64}).variant->name, "shared 128x32x4x2");
