@@ -53,8 +53,24 @@ int main(int argc, char** argv) {
   session_options.struct_size = sizeof session_options;
   session_options.bindings = &batch;
   session_options.binding_count = 1;
+  const graft_binding* known = NULL; /* with the model's own sizes */
+  size_t known_count = 0;
+  const char* missing = NULL;
+  if (graft_model_known_bindings(model, &batch, 1, &known, &known_count, &missing) != GRAFT_OK || *missing != 0) {
+    return fail(context, missing);
+  }
+  if (!graft_model_reads_input(model, 0)) return fail(context, "nothing reads the input");
+  /* Where the time goes: see below. */
+  graft_profile* profile = NULL;
+  if (graft_profile_create(context, 1, &profile) != GRAFT_OK) return fail(context, "profile");
+  session_options.profile = profile;
   graft_session* session = NULL;
   if (graft_session_create(model, &session_options, &session) != GRAFT_OK) return fail(context, "session");
+  graft_tensor_info taken;
+  for (size_t i = 0; i < graft_session_count(session, GRAFT_INPUTS); ++i) {
+    if (graft_session_tensor(session, GRAFT_INPUTS, i, &taken) != GRAFT_OK) return fail(context, "tensor");
+    printf("%s of %lld samples%s\n", taken.name, (long long)taken.dims[0], graft_session_streaming(session));
+  }
   if (graft_session_set_input(session, input.name, x, SAMPLES * per_sample * sizeof *x) != GRAFT_OK) {
     return fail(context, "set_input");
   }
@@ -64,7 +80,22 @@ int main(int argc, char** argv) {
   size_t bytes = 0;
   if (graft_session_output(session, output.name, &data, &bytes, NULL) != GRAFT_OK) return fail(context, "output");
   printf("%zu outputs, the first is %f\n", bytes / sizeof(float), ((const float*)data)[0]);
+  graft_profile_info spent = {0};
+  graft_profile_row row = {0};
+  graft_profile_phase phase = {0};
+  spent.struct_size = sizeof spent;
+  row.struct_size = sizeof row;
+  phase.struct_size = sizeof phase;
+  if (graft_profile_describe(profile, &spent) != GRAFT_OK || spent.steps != 1) return fail(context, "profile");
+  if (graft_profile_node(profile, 0, &row) != GRAFT_OK) return fail(context, "node");
+  printf("%.3f ms, most of it in %s: %.3f ms\n", spent.step_ms, row.name, row.ms);
+  if (graft_profile_op(profile, 0, &row) != GRAFT_OK) return fail(context, "op");
+  for (size_t i = 0; graft_profile_phase_at(profile, i, &phase) == GRAFT_OK; ++i) {
+    printf("the host: %s %.3f ms\n", phase.name, phase.ms);
+  }
+  if (graft_profile_save_trace(profile, "/nonexistent/trace.json") == GRAFT_OK) return fail(context, "trace");
   graft_session_destroy(session);
+  graft_profile_destroy(profile);
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;

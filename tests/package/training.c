@@ -41,6 +41,9 @@ static int gradients_of(graft_context* context, graft_model* model, const char* 
   if (graft_gradients_compute(model, &options, inputs, 2, &gradients) != GRAFT_OK) return fail(context, "gradients");
   const void* data = NULL;
   size_t got = 0;
+  graft_gradients_info how = {0};
+  how.struct_size = sizeof how;
+  if (graft_gradients_describe(gradients, &how) != GRAFT_OK || how.micro_batch == 0) return fail(context, "info");
   if (graft_gradients_get(gradients, input, &data, &got, NULL) != GRAFT_OK) return fail(context, "gradient");
   printf("%zu bytes of gradients, the first is %g\n", got, ((const float*)data)[0]);
   graft_gradients_destroy(gradients);

@@ -3,20 +3,19 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
 
-#include "runtime/data/npy.h"
-#include "runtime/passes/precision.h"
-#include "runtime/session/data_hints.h"
-#include "runtime/session/session.h"
-#include "runtime/session/split_gradients.h"
-#include "tools/bench/device.h"
-#include "tools/bench/model_io.h"
+#include "tools/common/npy.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
+#include "tools/graft/consumers.h"
 #include "tools/graft/output.h"
-#include "tools/graft/trace.h"
+#include "tools/graft/put_adapters.h"
 
 namespace graft::cli {
 namespace {
@@ -45,13 +44,16 @@ struct RunArguments {
   bool splits() const { return !budget.empty() || micro_batch != 0 || per_sample; }
 };
 
-using Arrays = SampleArrays;
+using Arrays = std::map<std::string, NpyArray, std::less<>>;
+
+/// What gradients of more than one number are multiplied with.
+constexpr const char* kCotangentInput = "cotangent";
 
 Result<Arrays> read_inputs(const RunArguments& options) {
   Arrays arrays;
   for (const std::string& item : options.inputs) {
     TRY_ASSIGN(const auto pair, parse_assignment(item, "--input"));
-    TRY_ASSIGN(auto array, data::read_npy(os::system_files(), pair.second));
+    TRY_ASSIGN(auto array, read_npy(pair.second));
     if (!arrays.emplace(pair.first, std::move(array)).second) {
       return invalid("--input gives \"", pair.first, "\" twice.");
     }
@@ -73,10 +75,24 @@ Result<std::vector<float>> parse_numbers(const std::string& text) {
   return numbers;
 }
 
+/// How an input's bytes become numbers.
+struct ByteInput {
+  std::string name;
+  bool channels_last = false;
+  std::vector<float> scale, offset;
+
+  graft_input_format format() const {
+    return {name.c_str(),          GRAFT_ELEMENT_U8,
+            channels_last ? 1 : 0, scale.empty() ? nullptr : scale.data(),
+            scale.size(),          offset.empty() ? nullptr : offset.data(),
+            offset.size()};
+  }
+};
+
 /// "image:scale=0.0039,offset=-0.5,layout=nhwc".
-Result<passes::PackedInput> parse_bytes(const std::string& text) {
+Result<ByteInput> parse_bytes(const std::string& text) {
   const std::size_t colon = text.find(':');
-  passes::PackedInput input{text.substr(0, colon), passes::Packed::u8, false, {}, {}};
+  ByteInput input{text.substr(0, colon), false, {}, {}};
   for (const std::string& item : split_list(colon == std::string::npos ? "" : text.substr(colon + 1))) {
     TRY_ASSIGN(const auto pair, parse_assignment(item, "--bytes NAME:"));
     if (pair.first == "scale" || pair.first == "offset") {
@@ -91,149 +107,234 @@ Result<passes::PackedInput> parse_bytes(const std::string& text) {
 }
 
 /// The file's integers as bytes, with the shape that the model takes.
-Status pack(const passes::PackedInput& input, Arrays& arrays) {
+Status pack(const ByteInput& input, Arrays& arrays) {
   const auto found = arrays.find(input.name);
   if (found == arrays.end()) return invalid("--bytes names \"", input.name, "\", which --input does not give.");
-  data::Array& array = found->second;
-  const std::uint64_t count = array.shape.elements();
-  if (array.dtype != DType::i32) return invalid("The file of \"", input.name, "\" holds no bytes.");
-  TRY_ASSIGN(HostBuffer bytes, HostBuffer::create(count, "bytes of an input"));
-  for (std::uint64_t i = 0; i < count; ++i) {
+  NpyArray& array = found->second;
+  const std::size_t count = array.bytes / sizeof(std::int32_t);
+  if (array.type != NpyType::i32) return invalid("The file of \"", input.name, "\" holds no bytes.");
+  for (std::size_t i = 0; i < count; ++i) {  // in place: a byte stands before the word that it is of
     std::int32_t number = 0;
-    std::memcpy(&number, array.buffer.data() + i * sizeof number, sizeof number);
+    std::memcpy(&number, array.data.get() + i * sizeof number, sizeof number);
     if (number < 0 || number > 255) {
       return invalid("The file of \"", input.name, "\" holds ", number, ", which is no byte.");
     }
-    bytes.data()[i] = static_cast<std::byte>(number);
+    array.data[i] = static_cast<std::byte>(number);
   }
-  array.buffer = std::move(bytes);
-  array.dtype = DType::f32;  // what the model gets
-  if (!input.channels_last || array.shape.rank() < 3) return ok_status();
-  std::vector<Dim> dims(array.shape.begin(), array.shape.end());
-  std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
-  array.shape = Shape(std::move(dims));
+  array.bytes = count;
+  array.type = NpyType::f32;  // what the model gets
+  if (input.channels_last && array.dims.size() >= 3) {
+    std::rotate(array.dims.begin() + 1, array.dims.end() - 1, array.dims.end());
+  }
   return ok_status();
 }
 
-/// Whether a node or an output needs it.
-bool is_read(const Graph& graph, ValueId id) {
-  const auto reads = [&](const Node& node) { return std::ranges::find(node.inputs, id) != node.inputs.end(); };
-  return std::ranges::any_of(graph.nodes(), reads) ||
-         std::ranges::any_of(graph.outputs(), [&](const Output& output) { return output.value == id; });
+/// Whether it names a dimension: "batch", and not a number or a product.
+bool is_plain_name(std::string_view text) {
+  return !text.empty() && text.find_first_of("*+-/ ()") == std::string_view::npos;
+}
+
+NpyType type_of(const graft_tensor_info& info) {
+  return info.dtype == GRAFT_F32 ? NpyType::f32 : info.dtype == GRAFT_I32 ? NpyType::i32 : NpyType::boolean;
+}
+std::span<const std::int64_t> dims_of(const graft_tensor_info& info) { return {info.dims, info.rank}; }
+
+/// All tensors of a kind that tensor(index, &info) tells.
+template <typename Tensor>
+std::vector<graft_tensor_info> all_of(Tensor tensor) {
+  std::vector<graft_tensor_info> out;
+  for (graft_tensor_info info = {}; tensor(out.size(), &info) == GRAFT_OK;) out.push_back(info);
+  return out;
+}
+std::vector<graft_tensor_info> tensors_of(const graft_model* model, graft_tensor_kind kind) {
+  return all_of([&](std::size_t i, graft_tensor_info* info) { return graft_model_tensor(model, kind, i, info); });
+}
+std::vector<graft_tensor_info> tensors_of(const graft_session* session, graft_tensor_kind kind) {
+  return all_of([&](std::size_t i, graft_tensor_info* info) { return graft_session_tensor(session, kind, i, info); });
 }
 
 // Named dimensions follow from the files' shapes; --bind may say the same or more.
-Status bind_from_inputs(const Model& model, const Arrays& arrays, Bindings& bindings) {
-  std::string inputs;
-  for (const ValueId id : model.graph.inputs()) inputs += cat(inputs.empty() ? "" : ", ", model.graph.value(id).name);
+Status bind_from_inputs(graft_context* context, graft_model* model, const Arrays& arrays, Bindings& bindings) {
+  const auto inputs = tensors_of(model, GRAFT_INPUTS);
+  std::string names;
+  for (const graft_tensor_info& input : inputs) names += cat(names.empty() ? "" : ", ", input.name);
   for (const auto& [name, array] : arrays) {
-    const ValueId id = model.graph.find_value(name);
-    if (id.valid() && model.graph.value(id).kind == ValueKind::input) continue;
-    return invalid("The model has no input \"", name, "\"; its inputs are: ", inputs, ".");
+    if (std::ranges::any_of(inputs, [&](const auto& input) { return name == input.name; })) continue;
+    return invalid("The model has no input \"", name, "\"; its inputs are: ", names, ".");
   }
-  for (const ValueId id : model.graph.inputs()) {
-    const Value& value = model.graph.value(id);
-    const auto found = arrays.find(value.name);
-    if (found == arrays.end() && !is_read(model.graph, id)) continue;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const graft_tensor_info& input = inputs[i];
+    const auto found = arrays.find(input.name);
+    if (found == arrays.end() && graft_model_reads_input(model, i) == 0) continue;
     if (found == arrays.end())
-      return invalid("The input \"", value.name, "\" is missing; give --input ", value.name, "=FILE.npy.");
-    const Shape& given = found->second.shape;
-    if (given.rank() != value.shape.rank()) {
-      return invalid("The input \"", value.name, "\" has the shape ", value.shape.text(), "; the file has ",
-                     given.text(), ".");
+      return invalid("The input \"", input.name, "\" is missing; give --input ", input.name, "=FILE.npy.");
+    const std::vector<std::int64_t>& given = found->second.dims;
+    if (given.size() != input.rank) {
+      graft_tensor_text text = {};
+      text.struct_size = sizeof text;
+      TRY(checked(graft_model_tensor_text(model, GRAFT_INPUTS, i, &text), context));
+      return invalid("The input \"", input.name, "\" has the shape ", text.shape, "; the file has ", dims_text(given),
+                     ".");
     }
-    for (std::size_t axis = 0; axis < given.rank(); ++axis) {
-      const Dim& dim = value.shape[axis];
-      if (!dim.is_symbol()) continue;
-      const auto [at, fresh] = bindings.emplace(dim.symbols(), given[axis].value());
-      if (!fresh && at->second != given[axis].value()) {
-        return invalid("The dimension \"", dim.symbols(), "\" is ", at->second, ", but the file of \"", value.name,
-                       "\" has the shape ", given.text(), ".");
+    for (std::uint32_t axis = 0; axis < input.rank; ++axis) {
+      const char* symbol = "";
+      TRY(checked(graft_model_dimension(model, GRAFT_INPUTS, i, axis, &symbol), context));
+      if (!is_plain_name(symbol)) continue;
+      const auto [at, fresh] = bindings.emplace(symbol, given[axis]);
+      if (!fresh && at->second != given[axis]) {
+        return invalid("The dimension \"", symbol, "\" is ", at->second, ", but the file of \"", input.name,
+                       "\" has the shape ", dims_text(given), ".");
       }
     }
   }
   return ok_status();
 }
 
-/// What is no input of the plan, since nothing reads it, is left alone.
-Status feed(Session& session, const std::string& name, const data::Array& array) {
-  for (const PlanPort& port : session.plan().inputs) {
-    if (port.name != name) continue;
-    if (port.dtype != array.dtype || port.shape != array.shape) {
-      return invalid("The input \"", name, "\" takes ", dtype_name(port.dtype), port.shape.text(), "; the file has ",
-                     dtype_name(array.dtype), array.shape.text(), ".");
-    }
-    return session.set_input(name, array.buffer.bytes());
+/// With the model's own sizes; an error where a dimension has none.
+Result<Bindings> known_bindings(graft_context* context, graft_model* model, const Bindings& given) {
+  const PublicBindings raw(given);
+  const graft_binding* known = nullptr;
+  std::size_t count = 0;
+  const char* missing = "";
+  TRY(checked(graft_model_known_bindings(model, raw.data(), raw.size(), &known, &count, &missing), context));
+  if (*missing != '\0') {
+    std::string flags;
+    for (const std::string& name : split_list(missing)) flags += cat(flags.empty() ? "" : ",", name, "=N");
+    return invalid("The model has dimensions without a size; give --bind ", flags, ".");
+  }
+  Bindings out;
+  for (std::size_t i = 0; i < count; ++i) out.emplace(known[i].name, known[i].size);
+  return out;
+}
+
+Status misfit(const std::string& name, const graft_tensor_info& takes, const NpyArray& array) {
+  return invalid("The input \"", name, "\" takes ", npy_type_name(type_of(takes)), dims_text(dims_of(takes)),
+                 "; the file has ", npy_type_name(array.type), dims_text(array.dims), ".");
+}
+
+/// What is no input of the session, since nothing reads it, is left alone.
+Status feed(graft_context* context, graft_session* session, const std::string& name, const NpyArray& array,
+            bool as_bytes) {
+  for (const graft_tensor_info& input : tensors_of(session, GRAFT_INPUTS)) {
+    if (name != input.name) continue;
+    const bool fits = type_of(input) == array.type && std::ranges::equal(dims_of(input), array.dims);
+    if (!as_bytes && !fits) return misfit(name, input, array);
+    return checked(graft_session_set_input(session, name.c_str(), array.data.get(), array.bytes), context);
   }
   return ok_status();
 }
 
-Status write_array(const std::string& folder, const std::string& name, DType dtype, const Shape& shape,
-                   std::span<const std::byte> bytes, SourceType type = SourceType::same) {
-  const std::string path = folder + "/" + npy_file_name(name);
-  TRY(data::write_npy_as(os::system_files(), path, type, dtype, shape, bytes));
-  const std::string_view element = type == SourceType::same ? dtype_name(dtype) : source_type_info(type).name;
-  std::printf("%s  %s%s\n", path.c_str(), std::string(element).c_str(), shape.text().c_str());
+Status write_array(const std::string& folder, const graft_tensor_info& info, std::span<const std::byte> bytes,
+                   const std::string& source = {}) {
+  const std::string path = folder + "/" + npy_file_name(info.name);
+  TRY(write_npy(path, type_of(info), dims_of(info), bytes, source));
+  const std::string element = source.empty() ? npy_type_name(type_of(info)) : source;
+  std::printf("%s  %s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str());
   return ok_status();
 }
 
 /// Which class each sample's largest number stands for, where the model knows the names.
-void print_classes(const PlanPort& port, const Session::Contents& contents, const std::vector<std::string>& classes) {
+void print_classes(const graft_tensor_info& info, std::span<const std::byte> bytes,
+                   const std::vector<std::string>& classes) {
   constexpr std::int64_t kMost = 20;
-  const bool scores = !classes.empty() && port.dtype == DType::f32 && contents.shape.rank() == 2 &&
-                      contents.shape[1].value() == static_cast<std::int64_t>(classes.size());
-  const std::int64_t samples = scores ? contents.shape[0].value() : 0;
+  const bool scores = !classes.empty() && info.dtype == GRAFT_F32 && info.rank == 2 &&
+                      info.dims[1] == static_cast<std::int64_t>(classes.size());
+  const std::int64_t samples = scores ? info.dims[0] : 0;
   std::vector<float> row(classes.size());
   for (std::int64_t i = 0; i < std::min(samples, kMost); ++i) {
-    std::memcpy(row.data(), contents.bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
+    std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
     const auto best = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
-    std::printf("  %s[%lld] is largest for %s\n", port.name.c_str(), static_cast<long long>(i), classes[best].c_str());
+    std::printf("  %s[%lld] is largest for %s\n", info.name, static_cast<long long>(i), classes[best].c_str());
   }
   if (samples > kMost) std::printf("  and so on, %lld in all\n", static_cast<long long>(samples));
 }
 
 /// In the source model's element types.
-Status write_outputs(const Session& session, const Model& model, const std::string& folder) {
-  const std::vector<std::string> classes = classes_of(model);
-  TRY(os::make_directories(os::system_files(), folder));
-  for (const PlanPort& port : session.plan().outputs) {
-    const auto& outputs = model.graph.outputs();
-    const auto found = std::ranges::find(outputs, port.name, &Output::name);
-    const SourceType type = found == outputs.end() ? SourceType::same : model.graph.value(found->value).source_type;
-    const Session::Contents contents = session.contents(port.name);
-    TRY(write_array(folder, port.name, port.dtype, contents.shape, contents.bytes, type));
-    print_classes(port, contents, classes);
+Status write_outputs(graft_context* context, graft_session* session, graft_model* model, const std::string& folder) {
+  std::vector<std::string> classes;
+  while (const char* name = graft_model_class(model, classes.size())) classes.emplace_back(name);
+  std::map<std::string, std::string, std::less<>> sources;
+  for (std::size_t i = 0; i < graft_model_count(model, GRAFT_OUTPUTS); ++i) {
+    graft_tensor_text text = {};
+    text.struct_size = sizeof text;
+    TRY(checked(graft_model_tensor_text(model, GRAFT_OUTPUTS, i, &text), context));
+    sources.emplace(text.name, text.source_dtype);
+  }
+  TRY(make_folders(folder));
+  for (const graft_tensor_info& output : tensors_of(session, GRAFT_OUTPUTS)) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    graft_tensor_info info = {};
+    TRY(checked(graft_session_output(session, output.name, &data, &bytes, &info), context));
+    const std::span<const std::byte> contents(static_cast<const std::byte*>(data), bytes);
+    const auto source = sources.find(output.name);
+    TRY(write_array(folder, info, contents, source == sources.end() ? std::string() : source->second));
+    print_classes(info, contents, classes);
   }
   return ok_status();
 }
 
 // Gradients in micro-batches.
-Status run_split(gpu::Device& device, const Model& model, const RunArguments& options,
-                 const SessionOptions& session_options, const Arrays& arrays) {
+Status run_split(graft_context* context, graft_model* model, const RunArguments& options, const Bindings& bindings,
+                 const Arrays& arrays) {
   if (!options.profile.empty()) return invalid("--profile is of one run; it does not go with micro-batches.");
   if (!options.fetch.empty()) return invalid("--fetch is of one run; it does not go with micro-batches.");
-  SplitGradientRequest request;
-  request.gradients = session_options.gradients;
-  request.bindings = session_options.bindings;
-  request.precision = session_options.precision;
-  request.allow_non_finite = session_options.allow_non_finite;
-  if (!options.budget.empty()) {
-    TRY_ASSIGN(request.budget, parse_size(options.budget));
-  }
+  const std::vector<std::string> wrt = split_list(options.wrt);
+  std::vector<const char*> names;
+  for (const std::string& name : wrt) names.push_back(name.c_str());
+  const PublicBindings sizes(bindings);
+  graft_gradient_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  wanted.of = options.of.c_str();
+  wanted.wrt = names.data();
+  wanted.wrt_count = names.size();
+  wanted.bindings = sizes.data();
+  wanted.binding_count = sizes.size();
+  TRY_ASSIGN(wanted.budget, parse_budget(options.budget));
   if (options.micro_batch < 0) return invalid("--micro-batch ", options.micro_batch, " is below 1.");
-  request.micro_batch = options.micro_batch;
-  request.per_sample = options.per_sample;
-  TRY_ASSIGN(const SplitGradients result, split_gradients(device, model, request, arrays));
-  std::fprintf(stderr, "%lld samples at once, %s of device memory\n", static_cast<long long>(result.micro_batch),
-               bytes_text(result.device_bytes).c_str());
-  TRY(os::make_directories(os::system_files(), options.folder));
-  for (const auto& [name, array] : result.gradients) {
-    TRY(write_array(options.folder, name, array.dtype, array.shape, array.buffer.bytes()));
+  wanted.micro_batch = static_cast<std::uint32_t>(options.micro_batch);
+  wanted.per_sample = options.per_sample ? 1 : 0;
+  wanted.train_mode = options.train_mode ? 1 : 0;
+  TRY_ASSIGN(wanted.precision, parse_precision(options.precision));
+  wanted.allow_non_finite = options.allow_non_finite ? 1 : 0;
+  for (const graft_tensor_info& input : tensors_of(model, GRAFT_INPUTS)) {
+    const auto found = arrays.find(input.name);
+    if (found == arrays.end()) continue;
+    bool fits = type_of(input) == found->second.type;
+    for (std::uint32_t axis = 0; axis < input.rank; ++axis) {
+      fits = fits && (input.dims[axis] < 0 || input.dims[axis] == found->second.dims[axis]);
+    }
+    if (!fits) return misfit(found->first, input, found->second);
+  }
+  if (const auto given = arrays.find(kCotangentInput); given != arrays.end() && given->second.type != NpyType::f32) {
+    return invalid("The file of the cotangent holds no floats.");
+  }
+  std::vector<graft_data> samples;
+  for (const auto& [name, array] : arrays) samples.push_back({name.c_str(), array.data.get(), array.bytes});
+  graft_gradients* made = nullptr;
+  const graft_status computed = graft_gradients_compute(model, &wanted, samples.data(), samples.size(), &made);
+  const Owned<graft_gradients> gradients(made);
+  TRY(checked(computed, context));
+  graft_gradients_info info = {};
+  info.struct_size = sizeof info;
+  TRY(checked(graft_gradients_describe(made, &info), context));
+  std::fprintf(stderr, "%u samples at once, %s of device memory\n", info.micro_batch,
+               bytes_text(info.device_bytes).c_str());
+  TRY(make_folders(options.folder));
+  std::vector<std::string> sorted = wrt;
+  std::ranges::sort(sorted);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  for (const std::string& name : sorted) {
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+    graft_tensor_info tensor = {};
+    TRY(checked(graft_gradients_get(made, name.c_str(), &data, &bytes, &tensor), context));
+    TRY(write_array(options.folder, tensor, {static_cast<const std::byte*>(data), bytes}));
   }
   return ok_status();
 }
 
-Status claim_outputs(const RunArguments& options, const Model& model, bool gradients) {
+Status claim_outputs(const RunArguments& options, const graft_model* model, bool gradients) {
   Outputs outputs;
   outputs.reads("the model", options.path);
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
@@ -246,77 +347,110 @@ Status claim_outputs(const RunArguments& options, const Model& model, bool gradi
   if (gradients) {
     for (const std::string& name : split_list(options.wrt)) names.push_back(npy_file_name(name));
   } else {
-    for (const Output& output : model.graph.outputs()) names.push_back(npy_file_name(output.name));
+    for (const graft_tensor_info& output : tensors_of(model, GRAFT_OUTPUTS)) {
+      names.push_back(npy_file_name(output.name));
+    }
   }
   for (const std::string& name : split_lists(options.fetch)) names.push_back(npy_file_name(name));
   TRY(outputs.folder("--out", options.folder, names));
   return outputs.file("--profile", options.profile);
 }
 
-Status run_model(const RunArguments& options, bool gradients) {
-  TRY_ASSIGN(AdaptedModel opened, open_adapted(options.path, options.adapter, when(options.check)));
-  const Model& model = opened.get();
-  TRY(claim_outputs(options, model, gradients));
+/// A session for the files, and what it is measured with.
+struct OpenRun {
+  Owned<graft_profile> profile;  ///< null where nobody asked for one
+  Owned<graft_session> session;
+};
+
+Result<OpenRun> open_run(graft_context* context, graft_model* model, const RunArguments& options, bool gradients,
+                         const Bindings& bindings, const std::vector<ByteInput>& packed) {
+  OpenRun out;
+  graft_session_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  const PublicBindings sizes(bindings);
+  wanted.bindings = sizes.data();
+  wanted.binding_count = sizes.size();
+  TRY_ASSIGN(wanted.budget, parse_budget(options.budget));
+  TRY_ASSIGN(wanted.precision, parse_precision(options.precision));
+  wanted.allow_non_finite = options.allow_non_finite ? 1 : 0;
+  const std::vector<std::string> wrt = split_list(options.wrt), fetch = split_lists(options.fetch);
+  std::vector<const char*> wrt_names, fetch_names;
+  for (const std::string& name : wrt) wrt_names.push_back(name.c_str());
+  for (const std::string& name : fetch) fetch_names.push_back(name.c_str());
+  if (gradients) {
+    wanted.of = options.of.c_str();
+    wanted.wrt = wrt_names.data();
+    wanted.wrt_count = wrt_names.size();
+    wanted.train_mode = options.train_mode ? 1 : 0;
+    wanted.gradients_only = 1;
+  }
+  wanted.fetch = fetch_names.data();
+  wanted.fetch_count = fetch_names.size();
+  std::vector<graft_input_format> formats;
+  for (const ByteInput& input : packed) formats.push_back(input.format());
+  wanted.inputs = formats.data();
+  wanted.input_count = formats.size();
+  if (!options.profile.empty()) {
+    graft_profile* profile = nullptr;
+    TRY(checked(graft_profile_create(context, 1, &profile), context));
+    out.profile.reset(profile);
+    wanted.profile = profile;
+  }
+  graft_session* made = nullptr;
+  const graft_status created = graft_session_create(model, &wanted, &made);
+  out.session.reset(made);
+  TRY(checked(created, context));
+  if (const char* const text = graft_session_streaming(made); *text != '\0') std::fprintf(stderr, "%s\n", text);
+  return out;
+}
+
+Status run_session(graft_context* context, graft_model* model, const RunArguments& options, bool gradients,
+                   const Bindings& bindings, const std::vector<ByteInput>& packed, const Arrays& arrays) {
+  TRY_ASSIGN(const auto run, open_run(context, model, options, gradients, bindings, packed));
+  graft_session* const session = run.session.get();
+  for (const graft_tensor_info& input : tensors_of(session, GRAFT_INPUTS)) {
+    if (std::string_view(input.name) == kCotangentInput && !arrays.contains(kCotangentInput)) {
+      return invalid("\"", options.of, "\" has the shape ", dims_text(dims_of(input)),
+                     "; what has more than one element needs a --cotangent of that shape.");
+    }
+  }
+  for (const auto& [name, array] : arrays) {
+    TRY(feed(context, session, name, array, std::ranges::find(packed, name, &ByteInput::name) != packed.end()));
+  }
+  TRY(checked(graft_session_run(session), context));
+  if (run.profile != nullptr) {
+    TRY_ASSIGN(const ProfileReport report, report_of(context, run.profile.get()));
+    TRY(checked(graft_profile_save_trace(run.profile.get(), options.profile.c_str()), context));
+    print_consumers(report);
+  }
+  return write_outputs(context, session, model, options.folder);
+}
+
+Status run_with(graft_context* context, const RunArguments& options, bool gradients) {
+  TRY_ASSIGN(const auto model, open_adapted(context, options.path, options.adapter, when_to_check(options.check)));
+  TRY(claim_outputs(options, model.get(), gradients));
   TRY_ASSIGN(Arrays arrays, read_inputs(options));
-  SessionOptions session_options;
-  std::vector<passes::PackedInput> packed;
+  std::vector<ByteInput> packed;
   for (const std::string& item : options.bytes) {
-    TRY_ASSIGN(passes::PackedInput input, parse_bytes(item));
+    TRY_ASSIGN(ByteInput input, parse_bytes(item));
     TRY(pack(input, arrays));
     packed.push_back(std::move(input));
   }
-  TRY_ASSIGN(session_options.precision, passes::parse_precision(options.precision));
-  TRY_ASSIGN(session_options.bindings, parse_bindings(options.bind));
-  TRY(bind_from_inputs(model, arrays, session_options.bindings));
-  TRY_ASSIGN(session_options.bindings, complete_bindings(model, session_options.bindings, false));
-  session_options.allow_non_finite = options.allow_non_finite;
-  session_options.program.profile = !options.profile.empty();
-  if (gradients) {
-    session_options.gradients = {options.of, split_list(options.wrt), options.train_mode};
-    session_options.keep_outputs = false;
-    if (!options.cotangent.empty()) {
-      TRY_ASSIGN(arrays[std::string(kCotangentInput)], data::read_npy(os::system_files(), options.cotangent));
-    }
+  TRY(parse_precision(options.precision));
+  TRY_ASSIGN(Bindings bindings, parse_bindings(options.bind));
+  TRY(bind_from_inputs(context, model.get(), arrays, bindings));
+  TRY_ASSIGN(bindings, known_bindings(context, model.get(), bindings));
+  if (gradients && !options.cotangent.empty()) {
+    TRY_ASSIGN(arrays[kCotangentInput], read_npy(options.cotangent));
   }
-  session_options.gradients.fetch = split_lists(options.fetch);
-  session_options.gradients.packed = std::move(packed);
-  Profile profile(1);
-  if (!options.profile.empty()) session_options.program.observer = &profile;
-  TRY_ASSIGN(auto device, OpenDevice::open(options.flags));
-  device->give_to(session_options.program);
-  if (gradients && options.splits()) {
-    TRY(run_split(device->device(), model, options, session_options, arrays));
-    return device->close();
-  }
-  {
-    if (!options.budget.empty()) {
-      TRY_ASSIGN(session_options.plan.budget, parse_size(options.budget));
-    }
-    TRY_ASSIGN(auto session, Session::create(device->device(), model, session_options));
-    if (const std::string text = session->streaming(); !text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
-    for (const PlanPort& port : session->plan().inputs) {
-      if (port.name == kCotangentInput && !arrays.contains(kCotangentInput)) {
-        return invalid("\"", options.of, "\" has the shape ", port.shape.text(),
-                       "; what has more than one element needs a --cotangent of that shape.");
-      }
-    }
-    for (const auto& [name, array] : arrays) {
-      const auto& formats = session_options.gradients.packed;
-      if (std::ranges::find(formats, name, &passes::PackedInput::name) != formats.end()) {
-        TRY(session->set_input(name, array.buffer.bytes()));
-      } else {
-        TRY(feed(*session, name, array));
-      }
-    }
-    TRY(session->run());
-    if (!options.profile.empty()) {
-      const Consumers consumers = consumers_of(profile);
-      TRY(write_trace(options.profile, profile, consumers));
-      print_consumers(consumers, profile);
-    }
-    TRY(write_outputs(*session, model, options.folder));
-  }
-  return device->close();
+  if (gradients && options.splits()) return run_split(context, model.get(), options, bindings, arrays);
+  return run_session(context, model.get(), options, gradients, bindings, packed, arrays);
+}
+
+Status run_model(const RunArguments& options, bool gradients) {
+  TRY_ASSIGN(auto context, open_context(options.flags));
+  TRY(run_with(context.get(), options, gradients));
+  return close_context(std::move(context));
 }
 
 void add_common(CLI::App& app, RunArguments& options) {

@@ -70,8 +70,8 @@ Result<train::FitEnd> train_together(TrainRun& run, PreparedRun& ready, Workers&
 
 Status train_on(OpenDevice& opened, const Model& base, Model& model, const TrainArguments& options, Workers& workers) {
   const auto exchange = workers.exchange(opened.device());
-  Profile profile(options.profile_steps);
-  Profile* const watched = options.profile.empty() || !workers.leads() ? nullptr : &profile;
+  RunProfile profile(options.profile_steps);
+  RunProfile* const watched = options.profile.empty() || !workers.leads() ? nullptr : &profile;
   TRY_ASSIGN(const auto ready, prepare_run(opened, base, model, options, exchange.get(), FirstWorker{watched}));
   train::Trainer& trainer = *ready->trainer;
   if (workers.leads()) {

@@ -1,39 +1,21 @@
 // What took most of a run's time and memory, side by side.
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "tools/graft/profile.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 
-/// A node, all nodes of an op, or the copies.
-struct Consumer {
-  std::string name;
-  std::string op;
-  std::uint64_t calls = 0;  ///< dispatches or copies, of all steps
-  double seconds = 0;       ///< on the device, of all steps
-  std::uint64_t flops = 0;
-  std::uint64_t bytes = 0;       ///< read and written
-  std::uint64_t peak_bytes = 0;  ///< of the memory in use at the fullest moment: results and scratch memory
-  std::uint64_t nodes = 0;
+/// What graft_profile_describe() and its neighbours tell. Texts are the profile's.
+struct ProfileReport {
+  graft_profile_info info = {};
+  std::vector<graft_profile_row> nodes;  ///< by falling time
+  std::vector<graft_profile_row> ops;    ///< the same, by op
+  std::vector<graft_profile_phase> phases;
 };
 
-struct Consumers {
-  std::size_t steps = 0;
-  double step_seconds = 0;    ///< of all steps, from asking for a batch to asking for the next
-  double device_seconds = 0;  ///< of these, in dispatches and copies
-  double host_seconds[std::size(kHostPhaseNames)] = {};
-  std::uint64_t dispatches = 0, barriers = 0, submissions = 0;  ///< of all steps
-  std::uint64_t arena_at_peak = 0;                              ///< live bytes; the sum of peak_bytes
-  std::uint64_t resident_bytes = 0;                             ///< device and staging memory that stays
-  std::string peak_node;
-  std::vector<Consumer> nodes;  ///< by falling time
-  std::vector<Consumer> ops;    ///< the same, by op
-};
-
-Consumers consumers_of(const Profile& profile);
-void print_consumers(const Consumers& consumers, const Profile& profile);
+Result<ProfileReport> report_of(graft_context* context, graft_profile* profile);
+void print_consumers(const ProfileReport& all);
 
 }  // namespace graft::cli

@@ -20,6 +20,9 @@ struct Destroy {
   void operator()(graft_generator* generator) const { graft_generator_destroy(generator); }
   void operator()(graft_data_set* set) const { graft_data_destroy(set); }
   void operator()(graft_evaluation* evaluation) const { graft_evaluation_destroy(evaluation); }
+  void operator()(graft_session* session) const { graft_session_destroy(session); }
+  void operator()(graft_profile* profile) const { graft_profile_destroy(profile); }
+  void operator()(graft_gradients* gradients) const { graft_gradients_destroy(gradients); }
   void operator()(graft_importance* importance) const { graft_importance_destroy(importance); }
   void operator()(graft_tokenizer* tokenizer) const { graft_tokenizer_destroy(tokenizer); }
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }

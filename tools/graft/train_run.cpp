@@ -14,9 +14,9 @@
 #include "tools/graft/adapted_model.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
+#include "tools/graft/consumers.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/output.h"
-#include "tools/graft/trace.h"
 #include "tools/graft/train_samples.h"
 #include "tools/graft/workers.h"
 
@@ -438,11 +438,36 @@ Status TrainRun::write_loss_curve() const {
   return write_text(options_.svg, loss_svg("Loss", losses_, held_out_losses_, caption));
 }
 
+namespace {
+
+/// Refers to it.
+ProfileReport report_of(const Consumers& from) {
+  ProfileReport out;
+  out.info = {sizeof out.info,    from.steps,         1e3 * from.step_seconds, 1e3 * from.device_seconds,
+              from.dispatches,    from.barriers,      from.submissions,        from.peak_node.c_str(),
+              from.arena_at_peak, from.resident_bytes};
+  const auto copy = [](const std::vector<Consumer>& rows, std::vector<graft_profile_row>& to) {
+    for (const Consumer& row : rows) {
+      to.push_back({sizeof(graft_profile_row), row.name.c_str(), row.op.c_str(), row.nodes, row.calls,
+                    1e3 * row.seconds, row.flops, row.bytes, row.peak_bytes});
+    }
+  };
+  copy(from.nodes, out.nodes);
+  copy(from.ops, out.ops);
+  for (std::size_t i = 0; i < std::size(kHostPhaseNames); ++i) {
+    out.phases.push_back({sizeof(graft_profile_phase), kHostPhaseNames[i].data(), 1e3 * from.host_seconds[i],
+                          1e3 * from.total_host_seconds[i]});
+  }
+  return out;
+}
+
+}  // namespace
+
 Status TrainRun::write_profile() const {
   if (profile_ == nullptr) return ok_status();
   const Consumers consumers = consumers_of(*profile_);
-  print_consumers(consumers, *profile_);
-  return write_trace(options_.profile, *profile_, consumers);
+  print_consumers(report_of(consumers));
+  return write_trace(os::system_files(), options_.profile, *profile_, consumers);
 }
 
 Status TrainRun::write_ema() {

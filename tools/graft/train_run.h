@@ -30,7 +30,7 @@ namespace graft::cli {
 class TrainRun {
  public:
   /// All of it outlives the run. `profile`: null where nobody asked for one.
-  TrainRun(const TrainArguments& options, OpenDevice& opened, Model& model, PreparedRun& ready, Profile* profile)
+  TrainRun(const TrainArguments& options, OpenDevice& opened, Model& model, PreparedRun& ready, RunProfile* profile)
       : options_(options),
         opened_(opened),
         device_(opened.device()),
@@ -94,7 +94,7 @@ class TrainRun {
   train::Trainer& trainer_;
   data::Loader& loader_;
   PreparedRun& ready_;
-  Profile* profile_;
+  RunProfile* profile_;
   bool leads_ = false;
   std::unique_ptr<Checkpointer> checkpointer_;  ///< may be null
   std::chrono::steady_clock::time_point try_store_at_;

@@ -176,7 +176,7 @@ Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model
   trainer_options.request.drop_last = options.drop_last;
   trainer_options.request.evaluation = held_out != nullptr;
   trainer_options.request.checkpoints = checkpoints;
-  Profile* const profile = first ? first->profile : nullptr;
+  RunProfile* const profile = first ? first->profile : nullptr;
   trainer_options.program.profile = profile != nullptr;
   trainer_options.program.observer = profile;
   opened.give_to(trainer_options.program);

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/run_profile.h"
 #include "runtime/session/training.h"
 #include "tools/bench/device.h"
 #include "tools/common/status.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/open_data.h"
-#include "tools/graft/profile.h"
 #include "tools/graft/train_flags.h"
 #include "tools/graft/train_samples.h"
 
@@ -105,7 +105,7 @@ Status set_teacher(const TrainFlags& flags, const Graph& taught, train::TrainOpt
 
 /// What worker 0 alone does: evaluation and profiles. A run of one worker is worker 0's.
 struct FirstWorker {
-  Profile* profile = nullptr;  ///< may be null
+  RunProfile* profile = nullptr;  ///< may be null
 };
 
 struct DataSets {

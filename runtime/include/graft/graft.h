@@ -249,6 +249,8 @@ typedef struct graft_session_options { /* What a session is planned for. */
      are swapped in, are kept in host memory as well; a call on which the device is lost opens it anew, builds
      everything again and repeats what it did, to the same bits. What was bound (graft/external.h) ends. */
   int recover_device;
+  struct graft_profile* profile; /* measures each run, which takes longer so; NULL: nobody does */
+  int gradients_only;            /* 1, with `of`: without the model's outputs, which need not be computed to the end */
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -284,6 +286,16 @@ GRAFT_API graft_status graft_session_pause(graft_session* session);
 /* Nothing to do where the session is not paused. GRAFT_OUT_OF_MEMORY where the device does not have the memory now: ask
    again. */
 GRAFT_API graft_status graft_session_resume(graft_session* session);
+/* How many inputs or outputs the session has; 0 for NULL and other kinds. Inputs that nothing reads are none of it,
+   "cotangent" is one where it has to be given; outputs: the model's, those of fetch, "grad:NAME" of wrt. */
+GRAFT_API size_t graft_session_count(const graft_session* session, graft_tensor_kind kind);
+/* As the session was planned: of an output that is as long as the data decide, the most. not_found where index >=
+   count. */
+GRAFT_API graft_status graft_session_tensor(const graft_session* session, graft_tensor_kind kind, size_t index,
+                                            graft_tensor_info* info);
+/* A sentence on the weights that are streamed from the file to keep to the budget; "" where none are, and for NULL.
+   Valid until the session's next call of this. */
+GRAFT_API const char* graft_session_streaming(graft_session* session);
 /* An output of the last run, as long as it was there, or "grad:NAME" of wrt. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);
@@ -309,6 +321,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/memory.h"
 #include "graft/parameters.h"
 #include "graft/plan.h"
+#include "graft/profile.h"
 #include "graft/shapes.h"
 #include "graft/snapshots.h"
 #include "graft/source.h"

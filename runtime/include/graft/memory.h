@@ -75,6 +75,8 @@ typedef struct graft_gradient_options {
   uint32_t micro_batch; /* samples on the device at once; 0: as many as fit */
   int per_sample;       /* 1: gradients of parameters for each sample, along a new first axis, not summed */
   int train_mode;       /* 1: as a training step computes it, dropout at work */
+  graft_precision precision;
+  int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
 } graft_gradient_options;
 
 /* Samples of one input: name, contents, bytes. */
@@ -89,6 +91,15 @@ GRAFT_API graft_status graft_gradients_compute(graft_model* model, const graft_g
                                                const graft_data* inputs, size_t input_count,
                                                graft_gradients** gradients);
 GRAFT_API void graft_gradients_destroy(graft_gradients* gradients);
+/* How they were computed. */
+typedef struct graft_gradients_info {
+  size_t struct_size;
+  uint32_t micro_batch;  /* samples on the device at once */
+  uint64_t device_bytes; /* of the most memory that was held */
+} graft_gradients_info;
+
+/* Fills info. */
+GRAFT_API graft_status graft_gradients_describe(const graft_gradients* gradients, graft_gradients_info* info);
 /* The gradient with respect to one of wrt; valid as long as the handle. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data,
                                            size_t* bytes, graft_tensor_info* info);

@@ -18,8 +18,10 @@ GRAFT_API graft_status graft_model_dimension(graft_model* model, graft_tensor_ki
 typedef struct graft_tensor_text {
   size_t struct_size;
   const char* name;
-  const char* dtype; /* as the model keeps it: "f32", "f16", "q8_0", ... */
-  const char* shape; /* with names of dimensions, as in "[batch, 10]" */
+  const char* dtype;        /* as the model keeps it: "f32", "f16", "q8_0", ... */
+  const char* shape;        /* with names of dimensions, as in "[batch, 10]" */
+  const char* source_dtype; /* what the source model says where that is another: "uint8", "int64", "float64", ...; else
+                               "" */
 } graft_tensor_text;
 
 /* not_found where there is no such tensor. */
@@ -38,6 +40,14 @@ GRAFT_API graft_status graft_model_counted(graft_model* model, size_t output, ui
 GRAFT_API graft_status graft_model_complete_bindings(graft_model* model, const graft_binding* bindings,
                                                      size_t binding_count, const graft_binding** complete,
                                                      size_t* count);
+
+/* The same without guesses: sizes that are given, and the model's own. missing: the names of the dimensions that have
+   none, with commas between; "" where a session has all that it needs. */
+GRAFT_API graft_status graft_model_known_bindings(graft_model* model, const graft_binding* bindings,
+                                                  size_t binding_count, const graft_binding** known, size_t* count,
+                                                  const char** missing);
+/* 1: a node reads this input of the model, or it is an output; 0: nothing does, and a session takes no such input. */
+GRAFT_API int graft_model_reads_input(const graft_model* model, size_t index);
 
 /* ---- Signatures: entry points of a model, by name --------------------------------------------------------------- */
 

@@ -30,6 +30,7 @@
 #include "runtime/session/checkpoint/checkpointing.h"
 #include "runtime/session/gate.h"
 #include "runtime/session/layers.h"
+#include "runtime/session/run_profile.h"
 #include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
@@ -77,6 +78,7 @@ struct graft_model {
   std::string count_name = {};                   ///< of the last graft_model_counted()
   graft::Bindings bindings = {};                 ///< of the last graft_model_complete_bindings()
   std::vector<graft_binding> binding_rows = {};  ///< over them
+  std::string missing = {};                      ///< of the last graft_model_known_bindings()
   std::string class_name = {};                   ///< of the last graft_model_class()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
@@ -89,10 +91,22 @@ struct graft_model {
   graft::c_api::Users users = {};
 };
 
+/// Of graft/profile.h.
+struct graft_profile {
+  graft_profile(graft_context* of, std::size_t steps) : context(of), profile(steps) {}
+
+  graft::c_api::Ref<graft_context> context;
+  graft::RunProfile profile;
+  graft::Consumers told = {};  ///< by the last graft_profile_describe()
+  graft::c_api::Users users = {};
+};
+
 struct graft_session {
   graft::c_api::Ref<graft_context> context;
   graft::c_api::Ref<graft_model> model;
+  graft::c_api::Ref<graft_profile> profile;  // watches it; goes after it
   std::unique_ptr<graft::Session> session;
+  std::string streaming = {};
   graft::c_api::Users users = {};
 };
 

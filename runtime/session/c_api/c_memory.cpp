@@ -43,6 +43,8 @@ Result<SplitGradientRequest> read_request(const graft_gradient_options& options)
   out.budget = options.budget;
   out.micro_batch = options.micro_batch;
   out.per_sample = options.per_sample != 0;
+  GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
+  out.allow_non_finite = options.allow_non_finite != 0;
   return out;
 }
 
@@ -114,6 +116,7 @@ graft_status graft_gradients_compute(graft_model* model, const graft_gradient_op
     GRAFT_TRY_ASSIGN(const graft_gradient_options given, read_options(options, "graft_gradient_options"));
     GRAFT_TRY_ASSIGN(SplitGradientRequest request, read_request(given));
     request.program.control = &model->context->control;
+    request.program.proof = model->context->proof.get();
     if (inputs == nullptr && input_count != 0) return invalid("The inputs of the gradients are NULL.");
     GRAFT_TRY_ASSIGN(const SampleArrays arrays, read_arrays(*model, request, {inputs, input_count}));
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
@@ -127,6 +130,16 @@ graft_status graft_gradients_compute(graft_model* model, const graft_gradient_op
 
 void graft_gradients_destroy(graft_gradients* gradients) {
   if (gradients != nullptr) destroy<graft_context>(gradients->context, gradients);
+}
+
+graft_status graft_gradients_describe(const graft_gradients* gradients, graft_gradients_info* info) {
+  if (gradients == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(gradients->context, [&] {
+    graft_gradients_info out{};
+    out.micro_batch = static_cast<std::uint32_t>(gradients->result.micro_batch);
+    out.device_bytes = gradients->result.device_bytes;
+    return write_info(out, info, "graft_gradients_info");
+  });
 }
 
 graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data, size_t* bytes,

@@ -20,6 +20,12 @@ Result<std::vector<float>> read_floats(const float* numbers, std::size_t count, 
   return std::vector<float>(numbers, numbers + count);
 }
 
+/// nullptr for other kinds.
+const std::vector<PlanPort>* ports_of(const graft_session& session, graft_tensor_kind kind) {
+  const Plan& plan = session.session->plan();
+  return kind == GRAFT_INPUTS ? &plan.inputs : kind == GRAFT_OUTPUTS ? &plan.outputs : nullptr;
+}
+
 }  // namespace
 
 Result<std::vector<passes::PackedInput>> c_api::read_formats(const graft_input_format* formats, std::size_t count) {
@@ -54,6 +60,7 @@ Result<SessionOptions> c_api::session_options_of(const graft_session_options* gi
   if (options.of != nullptr) {
     if (options.wrt_count == 0) return invalid("Gradients need names in wrt.");
     out.gradients.of = options.of;
+    out.keep_outputs = options.gradients_only == 0;
   } else if (options.wrt_count != 0 || options.train_mode != 0) {
     return invalid("Gradients need the name of the value that they are of.");
   }
@@ -70,11 +77,16 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
     if (given.recover_device != 0) {
       wanted.reopen = [&context = *model->context](gpu::Device& lost) { return reopen_device(context, lost); };
     }
+    if (given.profile != nullptr) {
+      if (&*given.profile->context != &*model->context) return invalid("The profile is of another context.");
+      wanted.program.profile = true;
+      wanted.program.observer = &given.profile->profile;
+    }
     wanted.program.proof = model->context->proof.get();
     wanted.program.control = &model->context->control;
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY_ASSIGN(auto made, Session::create(*device, model->model, wanted));
-    *session = new graft_session{model->context, model, std::move(made)};
+    *session = new graft_session{model->context, model, given.profile, std::move(made)};
     return ok_status();
   });
 }
@@ -103,6 +115,36 @@ graft_status graft_session_set_input(graft_session* session, const char* name, c
     if (name == nullptr || data == nullptr) return invalid("graft_session_set_input needs a name and data.");
     return session->session->set_input(name, {static_cast<const std::byte*>(data), bytes});
   });
+}
+
+size_t graft_session_count(const graft_session* session, graft_tensor_kind kind) {
+  const std::vector<PlanPort>* const ports = session == nullptr ? nullptr : ports_of(*session, kind);
+  return ports == nullptr ? 0 : ports->size();
+}
+
+graft_status graft_session_tensor(const graft_session* session, graft_tensor_kind kind, size_t index,
+                                  graft_tensor_info* info) {
+  if (session == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(session->context, [&]() -> Status {
+    const std::vector<PlanPort>* const ports = ports_of(*session, kind);
+    if (info == nullptr) return invalid("graft_session_tensor needs a place for what it tells.");
+    if (ports == nullptr) return invalid("A session has inputs and outputs alone.");
+    if (index >= ports->size()) {
+      return error(Code::not_found, "The session has ", ports->size(), " of these; number ", index, " is not one.");
+    }
+    const PlanPort& port = (*ports)[index];
+    *info = info_of(port.name.c_str(), port.dtype, port.shape);
+    return ok_status();
+  });
+}
+
+const char* graft_session_streaming(graft_session* session) {
+  if (session == nullptr) return "";
+  (void)guarded(session->context, [&] {
+    session->streaming = session->session->streaming();
+    return ok_status();
+  });
+  return session->streaming.c_str();
 }
 
 graft_status graft_session_pause(graft_session* session) {

@@ -37,6 +37,7 @@ graft_status graft_model_tensor_text(graft_model* model, graft_tensor_kind kind,
     out.name = tensor.name;
     out.dtype = model->dtype_text.c_str();
     out.shape = model->shape_text.c_str();
+    out.source_dtype = value.source_type == SourceType::same ? "" : source_type_info(value.source_type).name.data();
     return write_info(out, text, "graft_tensor_text");
   });
 }
@@ -57,6 +58,18 @@ graft_status graft_model_counted(graft_model* model, size_t output, uint32_t* ax
   });
 }
 
+namespace {
+
+void give_bindings(graft_model& model, Bindings bindings, const graft_binding** rows, std::size_t* count) {
+  model.bindings = std::move(bindings);
+  model.binding_rows.clear();
+  for (const auto& [name, size] : model.bindings) model.binding_rows.push_back({name.c_str(), size});
+  *rows = model.binding_rows.data();
+  *count = model.binding_rows.size();
+}
+
+}  // namespace
+
 graft_status graft_model_complete_bindings(graft_model* model, const graft_binding* bindings, size_t binding_count,
                                            const graft_binding** complete, size_t* count) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -65,13 +78,47 @@ graft_status graft_model_complete_bindings(graft_model* model, const graft_bindi
       return invalid("graft_model_complete_bindings needs places for the bindings.");
     }
     GRAFT_TRY_ASSIGN(const Bindings given, read_bindings(bindings, binding_count));
-    GRAFT_TRY_ASSIGN(model->bindings, complete_bindings(model->model, given, true));
-    model->binding_rows.clear();
-    for (const auto& [name, size] : model->bindings) model->binding_rows.push_back({name.c_str(), size});
-    *complete = model->binding_rows.data();
-    *count = model->binding_rows.size();
+    GRAFT_TRY_ASSIGN(Bindings all, complete_bindings(model->model, given, true));
+    give_bindings(*model, std::move(all), complete, count);
     return ok_status();
   });
+}
+
+graft_status graft_model_known_bindings(graft_model* model, const graft_binding* bindings, size_t binding_count,
+                                        const graft_binding** known, size_t* count, const char** missing) {
+  if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(model->context, [&]() -> Status {
+    if (known == nullptr || count == nullptr || missing == nullptr) {
+      return invalid("graft_model_known_bindings needs places for the bindings.");
+    }
+    GRAFT_TRY_ASSIGN(Bindings all, read_bindings(bindings, binding_count));
+    GRAFT_TRY(complete_bindings(model->model, all, true));  // names that there are
+    std::string open;
+    for (const std::string& symbol : model->model.graph.symbols()) {
+      if (all.contains(symbol)) continue;
+      if (const auto own = model->model.symbol_defaults.find(symbol); own != model->model.symbol_defaults.end()) {
+        all[symbol] = own->second;
+      } else {
+        open += (open.empty() ? "" : ",") + symbol;
+      }
+    }
+    model->missing = std::move(open);
+    *missing = model->missing.c_str();
+    give_bindings(*model, std::move(all), known, count);
+    return ok_status();
+  });
+}
+
+int graft_model_reads_input(const graft_model* model, size_t index) {
+  if (model == nullptr) return 0;
+  const Graph& graph = model->model.graph;
+  const auto inputs = graph.inputs();
+  if (index >= inputs.size()) return 0;
+  const ValueId id = inputs[index];
+  const auto reads = [&](const Node& node) { return std::ranges::find(node.inputs, id) != node.inputs.end(); };
+  const bool read = std::ranges::any_of(graph.nodes(), reads) ||
+                    std::ranges::any_of(graph.outputs(), [&](const Output& output) { return output.value == id; });
+  return read ? 1 : 0;
 }
 
 namespace {

@@ -3,12 +3,13 @@
 
 #include <deque>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "platform/os/file.h"
 #include "runtime/exec/program.h"
-#include "tools/common/status.h"
 
-namespace graft::cli {
+namespace graft {
 
 /// Of the host's clock, whose zero means nothing.
 inline double seconds_of(RunObserver::Time time) {
@@ -16,7 +17,7 @@ inline double seconds_of(RunObserver::Time time) {
 }
 
 /// Keeps the last steps. A step begins when the host asks for a batch; a run without data is one step.
-class Profile : public RunObserver {
+class RunProfile final : public RunObserver {
  public:
   struct Phase {
     HostPhase phase{};
@@ -39,10 +40,10 @@ class Profile : public RunObserver {
   };
 
   /// `steps` are kept; the first that comes is called `first`.
-  explicit Profile(std::size_t steps, std::uint64_t first = 1) : most_(steps), next_(first) {}
+  explicit RunProfile(std::size_t steps, std::uint64_t first = 1) : most_(steps), next_(first) {}
 
   void phase(HostPhase phase, Time begin, Time end) override;
-  graft::Status ran(Program& program) override;
+  Status ran(Program& program) override;
   void closing(const Program& program) override { known_.erase(&program); }
 
   /// What happens until resume() is no part of a step: evaluation, samples.
@@ -78,4 +79,38 @@ class Profile : public RunObserver {
   double totals_[std::size(kHostPhaseNames)] = {};
 };
 
-}  // namespace graft::cli
+/// A node, all nodes of an op, or the copies.
+struct Consumer {
+  std::string name;
+  std::string op;
+  std::uint64_t calls = 0;  ///< dispatches or copies, of all steps
+  double seconds = 0;       ///< on the device, of all steps
+  std::uint64_t flops = 0;
+  std::uint64_t bytes = 0;       ///< read and written
+  std::uint64_t peak_bytes = 0;  ///< of the memory in use at the fullest moment: results and scratch memory
+  std::uint64_t nodes = 0;
+};
+
+/// What took most of a run's time and memory, side by side.
+struct Consumers {
+  std::size_t steps = 0;
+  double step_seconds = 0;    ///< of all steps, from asking for a batch to asking for the next
+  double device_seconds = 0;  ///< of these, in dispatches and copies
+  double host_seconds[std::size(kHostPhaseNames)] = {};
+  double total_host_seconds[std::size(kHostPhaseNames)] = {};   ///< with what came before the first step
+  std::uint64_t dispatches = 0, barriers = 0, submissions = 0;  ///< of all steps
+  std::uint64_t arena_at_peak = 0;                              ///< live bytes; the sum of peak_bytes
+  std::uint64_t resident_bytes = 0;                             ///< device and staging memory that stays
+  std::string peak_node;
+  std::vector<Consumer> nodes;  ///< by falling time
+  std::vector<Consumer> ops;    ///< the same, by op
+};
+Consumers consumers_of(const RunProfile& profile);
+
+/// A trace that chrome://tracing and ui.perfetto.dev open. Tracks: steps, dispatches and copies of the device with
+/// FLOP/s and bytes per second; the memory in use; what the host does. The table of consumers stands under
+/// "otherData". Replaces the file atomically.
+Status write_trace(os::FileSystem& files, const std::string& path, const RunProfile& profile,
+                   const Consumers& consumers);
+
+}  // namespace graft
