@@ -54,8 +54,8 @@ function(graft_shared_library target name map)
     return()  # its linker has none of the options below, and finds undefined symbols by itself
   endif()
   target_link_options(${target} PRIVATE LINKER:--version-script=${map})
-  # Android asks for pages of 16 KiB; elsewhere x86-64 has pages of 4 KiB, and less is padded.
-  if(ANDROID OR NOT (WIN32 OR CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$"))
+  # Android asks for pages of 16 KiB. A small library for x86-64 elsewhere, whose pages are of 4 KiB, is padded less.
+  if(ANDROID OR NOT (WIN32 OR (CMAKE_BUILD_TYPE STREQUAL "MinSizeRel" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")))
     target_link_options(${target} PRIVATE LINKER:-z,max-page-size=16384)
   endif()
   if(CMAKE_BUILD_TYPE STREQUAL "MinSizeRel")
