@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/common/options.h"
 #include "tools/common/text.h"
 
 namespace graft::cli {
@@ -47,6 +48,16 @@ CLI::Validator number(double least, double most, Ends ends) {
 
 CLI::Validator positive() { return number(0, std::numeric_limits<double>::max(), Ends::open); }
 CLI::Validator not_negative() { return number(0, std::numeric_limits<double>::max()); }
+
+Result<std::vector<double>> list_of_numbers(const std::string& text, const char* flag) {
+  std::vector<double> numbers;
+  for (const std::string& part : split_list(text)) {
+    if (!read_all(part, numbers.emplace_back())) {
+      return invalid(flag, " takes numbers with commas between; \"", part, "\" is none.");
+    }
+  }
+  return numbers;
+}
 
 void refuse_idle(const CLI::App& app, bool idle, const std::vector<std::string>& names, const std::string& why) {
   if (!idle) return;

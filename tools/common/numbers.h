@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/common/status.h"
+
 namespace graft::cli {
 
 /// A whole number from `least` to `most`, written in digits alone.
@@ -18,6 +20,9 @@ CLI::Validator number(double least, double most, Ends ends = Ends::closed);
 /// Above 0, or 0 and above.
 CLI::Validator positive();
 CLI::Validator not_negative();
+
+/// "0.5,1,2". An error names the flag.
+Result<std::vector<double>> list_of_numbers(const std::string& text, const char* flag);
 
 /// Flags that were given although they do nothing, because of what `why` says: the first of `names` is named.
 /// Flags that the command does not have are passed over.

@@ -1,6 +1,5 @@
 #include "tools/graft/public_data.h"
 
-#include <charconv>
 #include <cstdio>
 #include <limits>
 #include <string_view>
@@ -8,6 +7,7 @@
 #ifdef GRAFT_HAVE_CODECS
 #include "graft/codecs.h"
 #endif
+#include "tools/common/numbers.h"
 #include "tools/common/text.h"
 
 namespace graft::cli {
@@ -37,19 +37,6 @@ Result<Owned<graft_tokenizer>> open_tokenizer(graft_context* context, const std:
   Owned<graft_tokenizer> owned(tokenizer);
   TRY(checked(opened, context));
   return owned;
-}
-
-Result<std::vector<double>> parse_weights(const std::string& text, const char* flag) {
-  std::vector<double> numbers;
-  for (const std::string& part : split_list(text)) {
-    double value = 0;
-    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (failure != std::errc() || end != part.data() + part.size()) {
-      return invalid(flag, " takes numbers with commas between; \"", part, "\" is none.");
-    }
-    numbers.push_back(value);
-  }
-  return numbers;
 }
 
 }  // namespace
@@ -114,8 +101,8 @@ Status LossWishes::read(const TrainFlags& flags) {
   if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
     return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
   }
-  TRY_ASSIGN(class_weights_, parse_weights(flags.class_weights, "--class-weights"));
-  TRY_ASSIGN(pos_weight_, parse_weights(flags.pos_weight, "--pos-weight"));
+  TRY_ASSIGN(class_weights_, list_of_numbers(flags.class_weights, "--class-weights"));
+  TRY_ASSIGN(pos_weight_, list_of_numbers(flags.pos_weight, "--pos-weight"));
   TRY_ASSIGN(precision_, parse_precision(flags.precision));
   TRY_ASSIGN(Bindings bindings, bindings_of(flags));
   if (has_pairs(flags)) bindings.erase("seq");  // of one text, of which samples hold two

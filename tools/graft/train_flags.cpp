@@ -299,19 +299,6 @@ Status set_optimizer(const TrainFlags& flags, train::TrainOptions& options) {
   return ok_status();
 }
 
-Result<std::vector<double>> parse_numbers(const std::string& text, const char* flag) {
-  std::vector<double> numbers;
-  for (const std::string& part : split_list(text)) {
-    double value = 0;
-    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (failure != std::errc() || end != part.data() + part.size()) {
-      return invalid(flag, " takes numbers with commas between; \"", part, "\" is none.");
-    }
-    numbers.push_back(value);
-  }
-  return numbers;
-}
-
 Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   train::LossOptions like;
   like.label_smoothing = flags.label_smoothing;
@@ -320,8 +307,8 @@ Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
   }
   like.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
   if (flags.class_axis != INT64_MIN) like.class_axis = flags.class_axis;
-  TRY_ASSIGN(like.class_weights, parse_numbers(flags.class_weights, "--class-weights"));
-  TRY_ASSIGN(like.pos_weight, parse_numbers(flags.pos_weight, "--pos-weight"));
+  TRY_ASSIGN(like.class_weights, list_of_numbers(flags.class_weights, "--class-weights"));
+  TRY_ASSIGN(like.pos_weight, list_of_numbers(flags.pos_weight, "--pos-weight"));
   like.focal_gamma = flags.focal_gamma;
   like.focal_alpha = flags.focal_alpha;
   like.delta = flags.huber_delta;
