@@ -4,7 +4,7 @@
 #include <list>
 
 #include "platform/gpu/quirks.h"
-#include "runtime/exec/broadcast_kernel.h"
+#include "runtime/exec/shuffle_kernel.h"
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/share_kernel.h"
 #include "runtime/exec/specialize.h"
@@ -60,7 +60,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       texels = read.views;
     }
     if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
-    if (plain) spirv = changed.emplace_back(shuffles_as_broadcasts(spirv));  // last: it lists all variables
+    if (plain) spirv = changed.emplace_back(cheaper_shuffles(spirv));  // last: it lists all variables
     missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes, texels});
     missing.back().in_parts = in_parts;
     if ((info.features & shaders::needs_coopmat) != 0) missing.back().subgroup_size = device_.caps().matrix_subgroup;

@@ -93,7 +93,11 @@ GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
   // two.
   const bool stores_often =
       rows % 4 == 0 && (problem.outer * problem.inner <= kShortSums || gpu::is_swiftshader(target.caps));
-  for (const std::uint32_t constant : {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u})
+  // Whole quads of rows, or of quads of rows, for four lanes to swap.
+  const std::uint32_t swapped = tile.specialization[3] == static_cast<std::uint32_t>(Fours::across) ? 16 : 4;
+  const bool swaps = !apart && gpu::is_swiftshader(target.caps) && lanes == 4 && lanes_n == 4 && rows % swapped == 0;
+  for (const std::uint32_t constant :
+       {lanes / lanes_n, stores_fours ? 1u : 0u, stores_often ? 4u : 1u, swaps ? 1u : 0u})
     tile.specialization.push_back(constant);
   return tile;
 }

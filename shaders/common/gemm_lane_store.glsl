@@ -1,5 +1,9 @@
 // The end of gemm_tile() where a lane holds acc[kLaneRows * kColumns] of the rows from first_row on: stores them. Text for
-// the middle of a function, because drivers stumble over arrays of specialized size as arguments.
+// the middle of a function, because drivers stumble over arrays of specialized size as arguments. GEMM_OWN_ROW(i) is the row
+// of acc[i * kColumns], where that differs by lane.
+#ifndef GEMM_OWN_ROW
+#define GEMM_OWN_ROW(i) (i)
+#endif
   // A loop over a few rows at a time that picks their registers by comparison, because each place in the code that stores
   // costs a CPU driver's compiler milliseconds, and each comparison a run of the code.
   const uint copy = place.copy * p.split_stride;
@@ -7,7 +11,8 @@
   // Of as many rows as there are lanes, a lane each. Not in clusters: llvmpipe permutes eight lanes at once by an index
   // that is no constant, but four one by one.
   uint addresses[kRows];
-  if (kClusters == 1) {
+  const bool each = kClusters == 1 && !kSwaps;
+  if (each) {
     [[unroll]] for (uint i = 0; i < kRows; ++i) addresses[i] = out_row(first_row + i * kLanes + lane);
   }
 #endif
@@ -21,10 +26,10 @@
           value[j] = first == r ? acc[(r + s) * kColumns + j] : value[j];
         }
       }
-      const uint m = first_row + first + s;
+      const uint m = first_row + GEMM_OWN_ROW(first + s);
 #ifdef GEMM_DEAR_ROWS
       uint row = 0;
-      if (kClusters == 1) {
+      if (each) {
         row = addresses[0];
         [[unroll]] for (uint i = 1; i < kRows; ++i) row = (first + s) / kLanes == i ? addresses[i] : row;
         row = HANDED(row, (first + s) % kLanes);

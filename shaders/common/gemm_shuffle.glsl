@@ -1,6 +1,7 @@
 // The GEMM tile for devices whose lanes are narrow vectors and whose shared memory is no faster than their caches (CPUs):
 // each lane owns kColumns columns of all rows of its cluster, A is loaded once per cluster (a lane per row) and handed
-// round by shuffles.
+// round by shuffles. With kSwaps four lanes swap numbers instead of asking one for its own: every lane gets the same
+// rows, each in an order of its own.
 
 layout(constant_id = 0) const uint kInvocations = 8;
 layout(constant_id = 1) const uint kLaneRows = 16;
@@ -11,6 +12,7 @@ layout(constant_id = 6) const uint kClusters = 1;  // along m, of rows of their 
 const uint kTileM = kClusters * kLaneRows;
 const uint kTileN = kLanes * kColumns;
 const uint kRows = (kLaneRows + kLanes - 1) / kLanes;
+layout(constant_id = 9) const bool kSwaps = false;  // where kLanes is four, and so divides the rows (quads of them)
 const bool kOneQuad = kLanes % kQuadRows == 0;  // each lane loads one quad of rows, in several steps
 
 // The row of A that a lane loads.
@@ -23,6 +25,22 @@ uint row_of(uint lane, uint i) {
 uint column_of(uint lane, uint j) {
   return kRunsOfFour ? (j / 4 * kLanes + lane) * 4 + j % 4 : j * kLanes + lane;
 }
+
+// The row that a lane's sums i are of.
+#define GEMM_OWN_ROW(i) (kSwaps ? (i) ^ (kAcrossA ? lane * 4 : lane) : (i))
+// Declares what the lane `from` holds of own; with kSwaps what the lane does whose number differs in the bits of `from`.
+// Each swap by a constant, which is one instruction where a driver has operations of quads.
+#define HAND_ROUND(value, own, from)                                                                          \
+  float value = own;                                                                                          \
+  if (!kSwaps) {                                                                                              \
+    value = HANDED(own, from);                                                                                \
+  } else if ((from) == 1) {                                                                                   \
+    value = subgroupShuffleXor(own, 1);                                                                       \
+  } else if ((from) == 2) {                                                                                   \
+    value = subgroupShuffleXor(own, 2);                                                                       \
+  } else if ((from) == 3) {                                                                                   \
+    value = subgroupShuffleXor(own, 3);                                                                       \
+  }
 
 #ifdef GEMM_TOUCHES
 // An operand that lies across k is a short run of each step's row, at most pages apart, which no CPU reads ahead. Four
@@ -117,8 +135,9 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
         [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
           [[unroll]] for (uint q = 0; q < 4; ++q) {
             const uint at = q * kQuadRows + i / 4;
-            const float value = kAcrossA ? HANDED(a[at / kLanes][i % 4], at % kLanes)
-                                         : HANDED(a[i / kLanes][q], i % kLanes);
+            const float own = kAcrossA ? a[at / kLanes][i % 4] : a[i / kLanes][q];
+            const uint from = (kAcrossA ? at : i) % kLanes;
+            HAND_ROUND(value, own, from);
             [[unroll]] for (uint j = 0; j < kColumns; ++j) {
               acc[i * kColumns + j] += value * (kAcrossB ? b[j / 4 * 4 + q][j % 4] : b[j][q]);
             }
@@ -135,7 +154,7 @@ void gemm_tile(Place place, uint k_begin, uint k_end) {
       [[unroll]] for (uint i = 0; i < kRows; ++i) a[i] = a_load(pa[i], c);
       [[unroll]] for (uint j = 0; j < kColumns; ++j) b[j] = b_load(pb[j], c);
       [[unroll]] for (uint i = 0; i < kLaneRows; ++i) {
-        const float value = HANDED(a[i / kLanes], i % kLanes);
+        HAND_ROUND(value, a[i / kLanes], i % kLanes);
         [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i * kColumns + j] += value * b[j];
       }
       if (++c == c_end) break;

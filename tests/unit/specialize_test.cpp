@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/exec/broadcast_kernel.h"
+#include "runtime/exec/shuffle_kernel.h"
 #include "runtime/exec/spirv_module.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
@@ -45,32 +45,60 @@ TEST(Specialize, GivesBackWhatIsNoModule) {
   EXPECT_EQ(specialize(cut, {}), cut);
 }
 
-// Of a product in lanes that shuffle, for as many clusters.
-std::map<std::uint16_t, std::size_t> handing_operations(std::uint32_t clusters, bool broadcasts) {
-  constexpr std::uint16_t kShuffle = 345, kBroadcast = 337;
-  const auto& info = shaders::kernel_info(shaders::KernelId::matmul__f32_shuffle);
-  std::vector<std::uint32_t> words = specialize(info.spirv(), {{8, 8, 4, 1, 0, 1, clusters}});
-  if (broadcasts) words = shuffles_as_broadcasts(words);
+constexpr std::uint16_t kConstant = 43, kBroadcast = 337, kShuffle = 345, kShuffleXor = 346, kQuadSwap = 366;
+
+std::map<std::uint16_t, std::size_t> handing_operations(const std::vector<std::uint32_t>& words) {
   std::map<std::uint16_t, std::size_t> counts;
   EXPECT_TRUE(spirv::for_each_instruction(words, [&](const spirv::Instruction& i) {
-    if (i.op == kShuffle || i.op == kBroadcast) ++counts[i.op == kShuffle ? 0 : 1];
+    if (i.op >= kBroadcast && i.op <= kQuadSwap) ++counts[i.op];
   }));
   return counts;
 }
 
-TEST(Broadcasts, StandForShufflesWhereThereIsOneCluster) {
-  auto before = handing_operations(1, false), after = handing_operations(1, true);
-  EXPECT_GT(before[0], 0u);
-  EXPECT_EQ(after[0], 0u);
-  EXPECT_EQ(after[1], before[0]);
-  before = handing_operations(2, false);
-  after = handing_operations(2, true);
-  EXPECT_EQ(after, before) << "each cluster has a lane of its own to ask";
+// A product in lanes that shuffle: as many in as many clusters.
+std::vector<std::uint32_t> product_kernel(std::uint32_t lanes, std::uint32_t clusters, bool swaps = false) {
+  const auto& info = shaders::kernel_info(shaders::KernelId::matmul__f32_shuffle);
+  return specialize(info.spirv(), {{lanes, 8, 4, 1, 0, 1, clusters, 0, 4, swaps ? 1u : 0u}});
 }
 
-TEST(Broadcasts, GiveBackWhatIsNoModule) {
+TEST(Shuffles, AreBroadcastsWhereThereIsOneCluster) {
+  auto before = handing_operations(product_kernel(8, 1)),
+       after = handing_operations(cheaper_shuffles(product_kernel(8, 1)));
+  EXPECT_GT(before[kShuffle], 0u);
+  EXPECT_EQ(after[kShuffle], 0u);
+  EXPECT_EQ(after[kBroadcast], before[kShuffle]);
+  before = handing_operations(product_kernel(8, 2));
+  after = handing_operations(cheaper_shuffles(product_kernel(8, 2)));
+  EXPECT_EQ(after[kShuffle], before[kShuffle]) << "each cluster has a lane of its own to ask";
+  EXPECT_EQ(after[kBroadcast], 0u);
+}
+
+TEST(Shuffles, ByABitAreSwapsInAConstantDirection) {
+  const std::vector<std::uint32_t> before = product_kernel(4, 1, true), after = cheaper_shuffles(before);
+  auto operations = handing_operations(after);
+  EXPECT_EQ(operations[kShuffleXor], 0u);
+  EXPECT_EQ(operations[kQuadSwap], handing_operations(before)[kShuffleXor]);
+  std::map<std::uint32_t, std::uint32_t> constants, masks;  // values by id, and masks by the swap's id
+  spirv::for_each_instruction(before, [&](const spirv::Instruction& i) {
+    if (i.op == kConstant && i.size() == 4) constants[i[2]] = i[3];
+    if (i.op == kShuffleXor) masks[i[2]] = constants.at(i[5]);
+  });
+  constants.clear();
+  std::size_t swaps = 0;
+  spirv::for_each_instruction(after, [&](const spirv::Instruction& i) {
+    if (i.op == kConstant && i.size() == 4) constants[i[2]] = i[3];
+    if (i.op != kQuadSwap) return;
+    ASSERT_TRUE(constants.contains(i[5])) << "a direction is a constant, and stands before";
+    EXPECT_EQ(constants.at(i[5]) + 1, masks.at(i[2]));
+    EXPECT_LT(i[5], after[3]) << "ids are below the bound";
+    ++swaps;
+  });
+  EXPECT_GE(swaps, 3u);
+}
+
+TEST(Shuffles, GiveBackWhatIsNoModule) {
   const std::vector<std::uint32_t> words = {1, 2, 3};
-  EXPECT_EQ(shuffles_as_broadcasts(words), words);
+  EXPECT_EQ(cheaper_shuffles(words), words);
 }
 
 void like_swiftshader(gpu::Target& target) { target.caps.vendor_id = 0x1ae0; }
