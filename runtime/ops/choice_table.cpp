@@ -184,6 +184,7 @@ constexpr Variant kVariants[] = {
     {Family::gemm_parts, "256 workgroups", 0, {256}, nullptr},
     {Family::gemm_parts, "512 workgroups", 0, {512, 256}, nullptr},
     {Family::gemm_parts, "1024 workgroups", 0, {1024, 512}, nullptr},
+    {Family::gemm_parts, "2048 workgroups", 0, {2048, 1024}, nullptr},
     {Family::gemm_parts, "4 workgroups", 0, {4}, nullptr},
     {Family::gemm_parts, "one pass", 0, {1}, nullptr},
 

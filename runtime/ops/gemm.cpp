@@ -12,7 +12,7 @@ namespace graft {
 namespace {
 
 constexpr std::uint64_t kMinSplitLength = 256;  // below this the second pass costs more than it gains
-constexpr std::uint64_t kMaxSplits = 64;
+constexpr std::uint64_t kMaxSplits = 256;
 constexpr std::uint64_t kShortSums = 256;
 constexpr std::uint64_t kMaxSplitBytes = 16u << 20;  // of scratch for the parts
 

@@ -92,7 +92,7 @@ void collapse(StridedCopy& copy) {
 }
 
 std::uint64_t binding_words(const gpu::Caps& caps) {
-  constexpr std::uint64_t kMostBytes = 128u << 20;  // what every device of Vulkan 1.1 can bind
+  constexpr std::uint64_t kMostBytes = 1u << 30;  // kernels count bytes and 16-bit numbers by 32 bits, some with a sign
   const std::uint64_t words = std::min<std::uint64_t>(caps.max_storage_buffer_range, kMostBytes) / 4;
   return std::max<std::uint64_t>(words / 1024 * 1024, 1024);
 }

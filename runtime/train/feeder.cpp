@@ -1,8 +1,12 @@
 #include "runtime/train/feeder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <thread>
+
+#include "platform/os/threads.h"
 
 namespace graft::train {
 namespace {
@@ -62,6 +66,10 @@ Status check_taken(const std::vector<data::Field>& fields, const std::vector<boo
 }
 
 constexpr double kMostWeight = 1 << 20;
+constexpr std::uint64_t kBytesOfThread = 2u << 20;  // to start one takes as long as to copy a tenth of that
+constexpr std::uint64_t kMostThreads = 4;           // more wait for memory
+
+std::uint64_t most_threads() { return std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMostThreads); }
 
 double number_at(const data::Field& field, std::span<const std::byte> bytes, std::uint64_t index) {
   if (field.dtype == DType::i32) {
@@ -72,6 +80,30 @@ double number_at(const data::Field& field, std::span<const std::byte> bytes, std
   float number = 0;
   std::memcpy(&number, bytes.data() + 4 * index, 4);
   return double{number};
+}
+
+/// Calls work(i, span) for a few spans of `count` elements, each in a thread of its own where there are many bytes: one
+/// thread takes milliseconds for a batch of images, which a GPU waits for.
+template <typename Work>
+void in_spans(std::uint64_t count, std::uint64_t element_bytes, const Work& work) {
+  const std::uint64_t spans = std::clamp<std::uint64_t>(count * element_bytes / kBytesOfThread, 1, most_threads());
+  if (spans == 1) return work(0, ElementRange{0, count});
+  os::run_in_threads(static_cast<std::size_t>(spans), [&](std::size_t i) {
+    work(i, ElementRange{count * i / spans, count * (i + 1) / spans});
+  });
+}
+
+/// The first element that the rule does not take.
+std::optional<std::uint64_t> first_offence(const passes::InputRule& rule, std::span<const std::byte> bytes) {
+  std::array<std::optional<std::uint64_t>, kMostThreads> found;
+  in_spans(bytes.size() / 4, 4, [&](std::size_t i, ElementRange elements) {
+    const auto part = bytes.subspan(4 * elements.first, 4 * (elements.end - elements.first));
+    if (const auto at = passes::find_offence(rule, part)) found[i] = elements.first + *at;
+  });
+  for (const auto& at : found) {
+    if (at) return at;
+  }
+  return std::nullopt;
 }
 
 struct Rows {
@@ -277,7 +309,7 @@ Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_
     if (!route.rule || route.to_integer) continue;
     const std::span<const std::byte> bytes =
         batch.field(route.field).subspan(first * route.elements * 4, count * route.elements * 4);
-    const auto offence = passes::find_offence(*route.rule, bytes);
+    const auto offence = first_offence(*route.rule, bytes);
     if (!offence) continue;
     const std::uint64_t sample = *offence / route.elements;
     const data::Field& field = fields_[route.field];
@@ -288,35 +320,40 @@ Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_
   return ok_status();
 }
 
+void Feeder::copy_elements(const Route& route, const std::byte* from, std::byte* to, ElementRange elements) const {
+  for (std::uint64_t i = elements.first; i < elements.end; ++i) {
+    const std::uint64_t sample = i / route.elements * route.elements;
+    const std::byte* at = from + 4 * (route.order.empty() ? i : sample + route.order[i - sample]);
+    if (route.to_float) {
+      std::int32_t whole = 0;
+      std::memcpy(&whole, at, 4);
+      const auto number = static_cast<float>(whole);
+      std::memcpy(to + 4 * i, &number, 4);
+    } else if (route.to_integer) {
+      const std::int32_t whole = whole_at(at).value_or(0);
+      std::memcpy(to + 4 * i, &whole, 4);
+    } else if (route.to_truth) {
+      const std::int32_t truth = truth_at(at, fields_[route.field].dtype).value_or(0);
+      std::memcpy(to + 4 * i, &truth, 4);
+    } else {
+      std::memcpy(to + 4 * i, at, 4);
+    }
+  }
+}
+
 void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& program) const {
   for (const Route& route : routes_) {
     const std::uint64_t count = samples_ * route.elements;
     const std::byte* from = batch.field(route.field).data() + first * route.elements * route.bytes;
     const std::span<std::byte> staging = program.input(route.input);
     std::byte* to = staging.data();
-    if (route.order.empty() && !route.to_float && !route.to_integer && !route.to_truth) {
-      std::memcpy(to, from, count * route.bytes);
-      std::ranges::fill(staging.subspan(count * route.bytes), std::byte{0});  // to the end of the last word
-      continue;
-    }
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t sample = i / route.elements * route.elements;
-      const std::byte* at = from + 4 * (route.order.empty() ? i : sample + route.order[i - sample]);
-      if (route.to_float) {
-        std::int32_t whole = 0;
-        std::memcpy(&whole, at, 4);
-        const auto number = static_cast<float>(whole);
-        std::memcpy(to + 4 * i, &number, 4);
-      } else if (route.to_integer) {
-        const std::int32_t whole = whole_at(at).value_or(0);
-        std::memcpy(to + 4 * i, &whole, 4);
-      } else if (route.to_truth) {
-        const std::int32_t truth = truth_at(at, fields_[route.field].dtype).value_or(0);
-        std::memcpy(to + 4 * i, &truth, 4);
-      } else {
-        std::memcpy(to + 4 * i, at, 4);
-      }
-    }
+    const bool as_it_is = route.order.empty() && !route.to_float && !route.to_integer && !route.to_truth;
+    in_spans(count, route.bytes, [&](std::size_t, ElementRange elements) {
+      if (!as_it_is) return copy_elements(route, from, to, elements);
+      const std::uint64_t at = elements.first * route.bytes;
+      std::memcpy(to + at, from + at, (elements.end - elements.first) * route.bytes);
+    });
+    if (as_it_is) std::ranges::fill(staging.subspan(count * route.bytes), std::byte{0});  // to the end of the last word
   }
 }
 

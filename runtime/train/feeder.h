@@ -12,7 +12,13 @@
 
 namespace graft::train {
 
-/// Which field of the data goes to which input, and how. Belongs to one program; allocates nothing after create().
+struct ElementRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+/// Which field of the data goes to which input, and how. Belongs to one program; after create() it allocates nothing
+/// but the threads that check and copy many megabytes.
 class Feeder {
  public:
   /// The label field goes to the loss; a feature goes to the model's input of its name, or, where there is none, to the
@@ -61,6 +67,8 @@ class Feeder {
 
   Status check_truths(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
   Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
+
+  void copy_elements(const Route& route, const std::byte* from, std::byte* to, ElementRange elements) const;
 
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;

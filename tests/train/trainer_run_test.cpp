@@ -318,6 +318,26 @@ TEST_F(TrainerTest, RefusesABadSampleBeforeItsBatchBegins) {
   EXPECT_EQ(trainer->state().step, 1u);
 }
 
+TEST_F(TrainerTest, LargeBatchesAreCheckedAndCopiedInThreads) {
+  constexpr std::int64_t kFeatures = 300'000;  // 9.6 MB of eight samples, 1.2 of one, which one thread copies
+  const TinyModel model = tiny_mlp(kFeatures, 2, 3);
+  TinyData data = tiny_data(8, {kFeatures}, 3);
+  TrainOptions options = sgd(1e-9, 8);
+  const auto whole = make(model, data, options);
+  options.micro_batch = 1;
+  const auto parts = make(model, data, options);
+  ASSERT_TRUE(whole != nullptr && parts != nullptr);
+  const std::span<const std::byte> blocks[] = {std::as_bytes(std::span(data.x)), std::as_bytes(std::span(data.labels))};
+  const auto together = whole->train_step(data::Batch::view(blocks, 8));
+  const auto one_by_one = parts->train_step(data::Batch::view(blocks, 8));
+  ASSERT_TRUE(together.ok() && one_by_one.ok());
+  EXPECT_NEAR(together->metrics.loss() / one_by_one->metrics.loss(), 1, 1e-4);  // sums of 300,000 terms in f32
+  data.x[5 * kFeatures - 1] = std::nanf("");
+  data.x[6 * kFeatures + 7] = std::nanf("");
+  EXPECT_EQ(whole->train_step(data::Batch::view(blocks, 8)).status().message(),
+            "Field \"x\" of sample 4 of the batch holds nan at [299999], but numbers must be finite.");
+}
+
 TEST_F(TrainerTest, RefusesAStepWithoutLabels) {
   const TinyModel model = tiny_mlp(5, 4, 3);
   TinyData data = tiny_data(4, {5}, 3);
