@@ -4,9 +4,8 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <thread>
 
-#include "platform/os/threads.h"
+#include "runtime/data/ranges.h"
 
 namespace graft::train {
 namespace {
@@ -66,10 +65,6 @@ Status check_taken(const std::vector<data::Field>& fields, const std::vector<boo
 }
 
 constexpr double kMostWeight = 1 << 20;
-constexpr std::uint64_t kBytesOfThread = 2u << 20;  // to start one takes as long as to copy a tenth of that
-constexpr std::uint64_t kMostThreads = 4;           // more wait for memory
-
-std::uint64_t most_threads() { return std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMostThreads); }
 
 double number_at(const data::Field& field, std::span<const std::byte> bytes, std::uint64_t index) {
   if (field.dtype == DType::i32) {
@@ -82,21 +77,10 @@ double number_at(const data::Field& field, std::span<const std::byte> bytes, std
   return double{number};
 }
 
-/// Calls work(i, span) for a few spans of `count` elements, each in a thread of its own where there are many bytes: one
-/// thread takes milliseconds for a batch of images, which a GPU waits for.
-template <typename Work>
-void in_spans(std::uint64_t count, std::uint64_t element_bytes, const Work& work) {
-  const std::uint64_t spans = std::clamp<std::uint64_t>(count * element_bytes / kBytesOfThread, 1, most_threads());
-  if (spans == 1) return work(0, ElementRange{0, count});
-  os::run_in_threads(static_cast<std::size_t>(spans), [&](std::size_t i) {
-    work(i, ElementRange{count * i / spans, count * (i + 1) / spans});
-  });
-}
-
 /// The first element that the rule does not take.
 std::optional<std::uint64_t> first_offence(const passes::InputRule& rule, std::span<const std::byte> bytes) {
-  std::array<std::optional<std::uint64_t>, kMostThreads> found;
-  in_spans(bytes.size() / 4, 4, [&](std::size_t i, ElementRange elements) {
+  std::array<std::optional<std::uint64_t>, data::kMostRanges> found;
+  data::in_ranges(bytes.size() / 4, 4, [&](std::size_t i, data::ElementRange elements) {
     const auto part = bytes.subspan(4 * elements.first, 4 * (elements.end - elements.first));
     if (const auto at = passes::find_offence(rule, part)) found[i] = elements.first + *at;
   });
@@ -320,7 +304,8 @@ Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_
   return ok_status();
 }
 
-void Feeder::copy_elements(const Route& route, const std::byte* from, std::byte* to, ElementRange elements) const {
+void Feeder::copy_elements(const Route& route, const std::byte* from, std::byte* to,
+                           data::ElementRange elements) const {
   for (std::uint64_t i = elements.first; i < elements.end; ++i) {
     const std::uint64_t sample = i / route.elements * route.elements;
     const std::byte* at = from + 4 * (route.order.empty() ? i : sample + route.order[i - sample]);
@@ -348,7 +333,7 @@ void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& progra
     const std::span<std::byte> staging = program.input(route.input);
     std::byte* to = staging.data();
     const bool as_it_is = route.order.empty() && !route.to_float && !route.to_integer && !route.to_truth;
-    in_spans(count, route.bytes, [&](std::size_t, ElementRange elements) {
+    data::in_ranges(count, route.bytes, [&](std::size_t, data::ElementRange elements) {
       if (!as_it_is) return copy_elements(route, from, to, elements);
       const std::uint64_t at = elements.first * route.bytes;
       std::memcpy(to + at, from + at, (elements.end - elements.first) * route.bytes);

@@ -7,15 +7,11 @@
 #include <vector>
 
 #include "runtime/data/loader.h"
+#include "runtime/data/ranges.h"
 #include "runtime/exec/program.h"
 #include "runtime/train/training_plan.h"
 
 namespace graft::train {
-
-struct ElementRange {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-};
 
 /// Which field of the data goes to which input, and how. Belongs to one program; after create() it allocates nothing
 /// but the threads that check and copy many megabytes.
@@ -68,7 +64,7 @@ class Feeder {
   Status check_truths(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
   Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
-  void copy_elements(const Route& route, const std::byte* from, std::byte* to, ElementRange elements) const;
+  void copy_elements(const Route& route, const std::byte* from, std::byte* to, data::ElementRange elements) const;
 
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;

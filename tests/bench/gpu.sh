@@ -68,9 +68,9 @@ run_profile() {
 # which the summary says.
 run_tests() {
   seconds=${GRAFT_BENCH_TEST_SECONDS:-600}
-  GRAFT_TEST_DEVICE=$device timeout "$seconds" ctest --test-dir "$build" -j 8 -R "$tests" -E '@swiftshader' --timeout 300 \
+  GRAFT_TEST_DEVICE=$device timeout "$seconds" ctest --test-dir "$build" -j "$(nproc)" -R "$tests" -E '@swiftshader' --timeout 300 \
     --output-on-failure >"$out/tests.txt" 2>&1 || true
-  GRAFT_TEST_DEVICE=$device GRAFT_TEST_CAPS=rounded timeout "$seconds" ctest --test-dir "$build" -j 8 --timeout 300 \
+  GRAFT_TEST_DEVICE=$device GRAFT_TEST_CAPS=rounded timeout "$seconds" ctest --test-dir "$build" -j "$(nproc)" --timeout 300 \
     -R "$rounded" -E '@swiftshader' --output-on-failure >"$out/tests-rounded.txt" 2>&1 || true
 }
 

@@ -53,7 +53,7 @@ void expect_obeys(const Graph& graph, const gpu::Target& target) {
     ++dispatches;
     EXPECT_LE(bound_by(step).size(), target.caps.max_storage_buffers_per_stage);
     for (const PlanBinding& binding : bound_by(step)) {
-      EXPECT_LE(binding.size, std::min(target.caps.max_storage_buffer_range, 128 * kMiB));
+      EXPECT_LE(binding.size, std::min(target.caps.max_storage_buffer_range, 1024 * kMiB));
       EXPECT_EQ(binding.offset % target.caps.storage_buffer_alignment, 0u);
     }
     EXPECT_LE(step.push.size(), target.caps.max_push_constants);
