@@ -10,7 +10,7 @@
 # PART: device, ops, kernels, kernels-rounded, steps, steps-rounded, profile, tests; without any, all in this order, and
 # each goes on where one before it failed. Parts may be run one by one into one OUT: none takes much over ten minutes,
 # and each says how long it took. The summary is of what OUT holds.
-# GRAFT_BENCH_DEVICE is a part of the device's name (NVIDIA), GRAFT_BENCH_TEST_SECONDS ends the tests (600),
+# GRAFT_BENCH_DEVICE is a part of the device's name (NVIDIA), GRAFT_BENCH_TEST_SECONDS ends each of the three runs of tests (600),
 # GRAFT_BENCH_LIMIT what PyTorch may take in each part (400), GRAFT_BENCH_COMPARE are further flags of compare.py (--eager).
 # "short" runs a little of each part, on any device: whether the script works, not what is fast.
 set -eu
@@ -23,12 +23,12 @@ here=$(dirname "$0")
 graft=$build/tools/graft/graft
 device=${GRAFT_BENCH_DEVICE:-NVIDIA}
 # Of the tests what runs on a device; the first to fail would be kernels.
-tests='^(ops|train|unit|conformance|torch)/' ; rounded='^ops/(matmul|conv|attention|lora|linear_cross_entropy|rounded)'
+tests='^(ops|train|unit|conformance)/' ; oracle='^torch/' ; rounded='^ops/(matmul|conv|attention|lora|linear_cross_entropy|rounded)'
 filter='' ; repeat=7 ; images=64 ; batch=32 ; steps=20 ; profiled=5 ; compared="--large --limit ${GRAFT_BENCH_LIMIT:-400} ${GRAFT_BENCH_COMPARE:-}"
 kernels='^(matmul|conv|add|gelu|attention)' ; networks='^(lenet|resnet18|135M)'
 if [ "${1:-}" = short ]; then
   shift
-  tests='^ops/(softmax|norm)' ; rounded='^ops/rounded' ; filter=256x256x256 ; repeat=1
+  tests='^ops/(softmax|norm)' ; oracle='^torch/kinds' ; rounded='^ops/rounded' ; filter=256x256x256 ; repeat=1
   images=4 ; batch=2 ; steps=3 ; profiled=2 ; compared='--ops 256x256x256 --repeat 1'
   kernels='^matmul.NN.256' ; networks='^lenet$'
 fi
@@ -66,12 +66,15 @@ run_profile() {
 
 # A failed test is a result. Any message of the validation layers fails a test; without the layers there are none,
 # which the summary says.
+# run_ctest NAME PATTERN
+run_ctest() {
+  GRAFT_TEST_DEVICE=$device timeout "${GRAFT_BENCH_TEST_SECONDS:-600}" ctest --test-dir "$build" -j "$(nproc)" -R "$2" \
+    -E '@swiftshader' --timeout 300 --output-on-failure >"$out/$1.txt" 2>&1 || true
+}
 run_tests() {
-  seconds=${GRAFT_BENCH_TEST_SECONDS:-600}
-  GRAFT_TEST_DEVICE=$device timeout "$seconds" ctest --test-dir "$build" -j "$(nproc)" -R "$tests" -E '@swiftshader' --timeout 300 \
-    --output-on-failure >"$out/tests.txt" 2>&1 || true
-  GRAFT_TEST_DEVICE=$device GRAFT_TEST_CAPS=rounded timeout "$seconds" ctest --test-dir "$build" -j "$(nproc)" --timeout 300 \
-    -R "$rounded" -E '@swiftshader' --output-on-failure >"$out/tests-rounded.txt" 2>&1 || true
+  run_ctest tests "$tests"
+  GRAFT_TEST_CAPS=rounded run_ctest tests-rounded "$rounded"
+  run_ctest tests-torch "$oracle"
 }
 
 run_part() {
@@ -103,7 +106,7 @@ layers=$(find /usr/share/vulkan /etc/vulkan -name VkLayer_khronos_validation.jso
 {
   cat "$out/devices.txt"
   echo "Validation layers: ${layers:-none}"
-  for log in tests tests-rounded; do
+  for log in tests tests-rounded tests-torch; do
     [ -f "$out/$log.txt" ] || { echo "$log: not run"; continue; }
     echo "$log: $(grep -E 'tests passed|No tests were found' "$out/$log.txt" || echo 'cut short')," \
       "$(grep -cE '^ *[0-9]+/[0-9]+ .* Passed ' "$out/$log.txt" || true) passed"

@@ -20,11 +20,8 @@ OpCase product(std::string name, DType dtype, std::int64_t m, std::int64_t n, st
   c.inputs = {{.dims = {m, k}}, {.dims = {n, k}, .dtype = dtype, .grad = false}};
   if (bias) c.inputs.push_back({.dims = {n}});
   c.attrs = {{"trans_b", std::int64_t{1}}};
-  c.tolerance = 1.5e-2;
-  c.reason =
-      "numbers of up to 1 are rounded to multiples of 1/127: off by 0.0023 (root mean square) beside 0.58, which is "
-      "0.4 "
-      "% of a sum's typical size; the largest of a few hundred is off by three and a half times that";
+  c.tolerance = kIntegerDotTolerance;
+  c.reason = "rows are rounded to 8 bits: see the constant";
   return c;
 }
 

@@ -55,6 +55,12 @@ bool rounds_products() {
   return target.ok() && rounds_to_f16(*target);
 }
 
+bool rounds_to_8_bits() {
+  const auto target = test_target();
+  return target.ok() && target->policy.matmul_precision == gpu::MatmulPrecision::medium && target->caps.integer_dot &&
+         target->caps.type != gpu::DeviceType::cpu;
+}
+
 bool has_matrix_units() {
   auto target = test_target();
   if (target.ok()) target->policy.matmul_precision = gpu::MatmulPrecision::high;

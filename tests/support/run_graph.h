@@ -17,6 +17,8 @@ Result<gpu::Target> test_target();
 
 /// Whether products round their operands to f16 on their way to matrix units.
 bool rounds_products();
+/// Whether rows are rounded to 8 bits where they meet weights of 8 or 4 bits (kIntegerDotTolerance).
+bool rounds_to_8_bits();
 /// Whether products of what is kept as f16 go to matrix units.
 bool has_matrix_units();
 
