@@ -152,6 +152,25 @@ TEST(ConvertUntrained, Names) {
   EXPECT_EQ(result->model.graph.of_kind(ValueKind::state).size(), 1u);
 }
 
+TEST(ConvertUntrained, ConstantsOfTorchExport) {
+  // x^3 with the exponent in an initializer, whose gradient is x^3 ln x; a linear layer's weight, transposed.
+  OnnxParts p;
+  p.inputs = {float_value("x", {2, 4})};
+  p.outputs = {float_value("y", {2, 3})};
+  p.initializers = {float_tensor("val_12", {}, floats({3})),
+                    float_tensor("val_4", {4, 3}, floats(std::vector<float>(12, 2))),
+                    float_tensor("lifted_tensor_0", {1}, floats({7})), float_tensor("val_scale", {1}, floats({5}))};
+  p.nodes = {onnx_node("Pow", {"x", "val_12"}, {"a"}), onnx_node("MatMul", {"a", "val_4"}, {"b"}),
+             onnx_node("Mul", {"b", "lifted_tensor_0"}, {"c"}), onnx_node("Mul", {"c", "val_scale"}, {"y"})};
+  EXPECT_EQ(untrained(p), (std::map<std::string, std::string>{{"lifted_tensor_0", "the exporter computed it"}}));
+  const auto result = convert_file(p);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  std::set<std::string> trained;
+  for (const ValueId id : result->model.graph.of_kind(ValueKind::parameter))
+    trained.insert(result->model.graph.value(id).name);
+  EXPECT_EQ(trained, (std::set<std::string>{"val_4", "val_scale"}));
+}
+
 TEST(ConvertUntrained, FoldedScalesAndShifts) {
   // PyTorch's group norm: a norm of groups, then views of weight and bias, which the exporter names for their reader.
   OnnxParts p;

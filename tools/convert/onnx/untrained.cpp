@@ -179,17 +179,36 @@ bool any_of(const std::set<std::string_view>& set, std::initializer_list<std::st
   return std::any_of(all.begin(), all.end(), [&](std::string_view one) { return set.contains(one); });
 }
 
-/// The exporter of PyTorch names folded constants onnx::<consumer>_<number>; of those, only operands of these ops are
-/// weights of layers.
-bool is_folded(std::string_view name) {
+/// Ops of which a constant that an exporter made may be the weight.
+constexpr std::string_view kLayers[] = {"MatMul",
+                                        "Gemm",
+                                        "Conv",
+                                        "ConvTranspose",
+                                        "PRelu",
+                                        "BatchNormalization",
+                                        "LayerNormalization",
+                                        "InstanceNormalization",
+                                        "LSTM",
+                                        "GRU",
+                                        "RNN"};
+
+/// The older exporter of PyTorch names folded constants onnx::<consumer>_<number>; the one by torch.export
+/// val_<number>, and constants of the code, which it lifts out of it, by one of the other names here. Of those, only
+/// operands of layers are weights.
+bool is_folded(std::string_view name, const OnnxUses& uses) {
   constexpr std::string_view kPrefix = "onnx::";
-  if (!name.starts_with(kPrefix)) return false;
-  name.remove_prefix(kPrefix.size());
-  for (const char* op : {"MatMul_", "Gemm_", "Conv_", "ConvTranspose_", "PRelu_", "BatchNormalization_",
-                         "LayerNormalization_", "InstanceNormalization_", "LSTM_", "GRU_", "RNN_"}) {
-    if (name.starts_with(op)) return false;
+  if (name.starts_with(kPrefix)) {
+    name.remove_prefix(kPrefix.size());
+    const std::string_view op = name.substr(0, name.rfind('_'));
+    return std::ranges::find(kLayers, op) == std::end(kLayers);
   }
-  return true;
+  for (const std::string_view made : {"val_", "lifted_tensor_", "_lifted_tensor_constant", "_tensor_constant"}) {
+    if (!name.starts_with(made) || name.size() == made.size()) continue;
+    if (name.find_first_not_of("0123456789", made.size()) != std::string_view::npos) continue;
+    const auto purposes = uses.purposes(name, {});
+    return std::ranges::none_of(kLayers, [&](std::string_view op) { return purposes.contains(op); });
+  }
+  return false;
 }
 
 /// One number for each channel.
@@ -219,7 +238,7 @@ std::string reason(const OnnxInitializer& initializer, const OnnxUses& uses) {
   const std::string_view name = initializer.name;
   if (!is_finite(t)) return "it holds infinities, as masks do";
   // The exporter folds views of parameters as well: scales and shifts of norms, biases.
-  if (is_folded(name) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
+  if (is_folded(name, uses) && !(is_by_channel(t) && uses.is_scale_or_shift(name))) return "the exporter computed it";
   if (is_zero_state(initializer, uses)) return "it is a state of zeros";
   if (is_one_of(last_part(name), {"inv_freq", "cos_cached", "sin_cached", "attn_mask", "anchors", "anchor_grid",
                                   "pixel_mean", "pixel_std", "relative_coords_table"}) ||
