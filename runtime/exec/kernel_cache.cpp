@@ -4,9 +4,10 @@
 #include <list>
 
 #include "platform/gpu/quirks.h"
-#include "runtime/exec/shuffle_kernel.h"
+#include "runtime/core/features.h"
 #include "runtime/exec/low_precision_kernel.h"
 #include "runtime/exec/share_kernel.h"
+#include "runtime/exec/shuffle_kernel.h"
 #include "runtime/exec/specialize.h"
 #include "runtime/exec/texel_kernel.h"
 #include "runtime/exec/wide_kernel.h"
@@ -25,7 +26,7 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
     if (kernels_.contains(key_of(kernel, in_parts))) continue;
     const shaders::KernelInfo& info = shaders::kernel_info(kernel.id);
     std::span<const std::uint32_t> spirv = info.spirv();
-    if (kernel.storage != 0) {
+    if (kHasHalves && kernel.storage != 0) {
       auto& words = low_precision[{kernel.id, kernel.storage}];
       if (words.empty()) {
         GRAFT_TRY_ASSIGN(words,
@@ -54,12 +55,14 @@ Result<std::vector<gpu::Kernel*>> KernelCache::get(std::span<const PlanKernel> k
       plain = true;
     }
     std::span<const gpu::TexelView> texels;
-    if (gpu::reads_texels(device_.caps()) && gains_by_texels(info.name) && info.features == 0) {
+    if (kHasSoftware && gpu::reads_texels(device_.caps()) && gains_by_texels(info.name) && info.features == 0) {
       const TexelKernel& read = texel_kernels.emplace_back(read_texels(spirv, kernel.bindings));
       spirv = read.words;
       texels = read.views;
     }
-    if (wants_wide_vectors(device_.caps()) && info.features == 0) spirv = changed.emplace_back(widen_vectors(spirv));
+    if (kHasSoftware && wants_wide_vectors(device_.caps()) && info.features == 0) {
+      spirv = changed.emplace_back(widen_vectors(spirv));
+    }
     if (plain) spirv = changed.emplace_back(cheaper_shuffles(spirv));  // last: it lists all variables
     missing.push_back({info.name, spirv, specialization, kernel.bindings, kernel.push_bytes, texels});
     missing.back().in_parts = in_parts;

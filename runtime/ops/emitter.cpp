@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "platform/base/checked.h"
+#include "runtime/core/features.h"
 #include "shaders/common/step_state.h"
 
 namespace graft {
@@ -47,6 +48,7 @@ Status store_low_precision(const Graph& graph, std::vector<DispatchDesc>& dispat
       if (slot.kind != Slot::Kind::value) continue;
       const Value& value = graph.value(ValueId{slot.index});
       if (value.dtype != DType::f32 || value.storage == DType::f32) continue;
+      if constexpr (!kHasHalves) return left_out("values in 16 bits", "halves");
       slot.offset /= 2;
       slot.size = align_up(slot.size / 2, 4);
       if (dispatch.bindings[i].as_stored) continue;

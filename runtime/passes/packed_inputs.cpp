@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/core/build.h"
+#include "runtime/core/built_ops.gen.h"
 #include "runtime/core/copy_graph.h"
 #include "runtime/core/op_id.gen.h"
 
@@ -74,6 +75,9 @@ Result<Graph> pack_inputs(const Graph& graph, std::span<const PackedInput> input
     if (std::ranges::count(inputs, input.name, &PackedInput::name) > 1) {
       return invalid("The format of the input \"", input.name, "\" is given twice.");
     }
+  }
+  if constexpr (!is_built(Op::fused_unpack)) {
+    return unsupported("This build of graft leaves out the op \"fused_unpack\" (GRAFT_OPS).");
   }
   const auto same = [](Graph&, const Node&, std::vector<ValueId>&, Attrs&) { return ok_status(); };
   const auto give = [&](Graph& out, const Value& value) -> Result<ValueId> {

@@ -29,7 +29,9 @@ constexpr Entry kPasses[] = {
     {"share equal nodes", share_equal},
     {"fake quantization", where_built<Op::fake_quantize>(fake_quantization)},
     {"constant arithmetic", constant_arithmetic},
-    {"activations", canonicalise_activations},
+    {"activations",
+     where_built<Op::gelu, Op::silu, Op::hard_swish, Op::mish, Op::softplus, Op::hard_sigmoid, Op::sigmoid>(
+         canonicalise_activations)},
     {"softmax", where_built<Op::softmax, Op::log_softmax, Op::reduce_logsumexp>(canonicalise_softmax)},
     {"norms", where_built<Op::layer_norm, Op::rms_norm, Op::reduce_l2>(canonicalise_norms)},
     {"batch norm", where_built<Op::batch_norm>(canonicalise_batch_norm)},

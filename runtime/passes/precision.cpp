@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "runtime/core/features.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
@@ -212,11 +213,15 @@ Result<DType> parse_precision(std::string_view name) {
 }
 
 Status check_precision(DType precision) {
+  if constexpr (!kHasHalves) {
+    if (precision == DType::f16 || precision == DType::bf16) return left_out("precisions of 16 bits", "halves");
+  }
   if (is_float(precision)) return {};
   return invalid("The precision is ", dtype_name(precision), "; it must be f32, f16 or bf16.");
 }
 
 WeightNames low_precision_weights(const Graph& model) {
+  if constexpr (!kHasHalves) return {};
   std::vector<bool> fits(model.values().size(), true), read(model.values().size());
   for (const Output& output : model.outputs()) fits[output.value.index] = false;
   for (std::size_t n = model.nodes().size(); n-- > 0;) {
@@ -241,7 +246,7 @@ WeightNames low_precision_weights(const Graph& model) {
 
 Result<PrecisionReport> store_results(Graph& graph, DType storage, const WeightNames& weights, Parameters parameters) {
   PrecisionReport report{storage, {}};
-  if (storage == DType::f32) return report;
+  if (!kHasHalves || storage == DType::f32) return report;
   Policy(graph, storage).apply(report, weights, parameters);
   GRAFT_TRY(read_copies(graph));
   return report;

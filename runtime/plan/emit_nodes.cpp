@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
+#include "runtime/core/features.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/ops/choice.h"
@@ -97,7 +98,7 @@ bool has_low_precision(const Graph& graph, const Node& node) {
 gpu::Target target_for(const Draft& d, const Node& node) {
   gpu::Target target = d.target;
   gpu::Caps& caps = target.caps;
-  if (has_low_precision(d.graph, node)) caps.storage_buffer_alignment *= 2;
+  if (kHasHalves && has_low_precision(d.graph, node)) caps.storage_buffer_alignment *= 2;
   std::uint64_t range = d.residents.streaming().range;
   if (range == 0 || node.op != Op::gather) return target;
   for (const ValueId v : {node.inputs[1], node.outputs[0]}) range = std::max(range, d.bytes[v.index]);

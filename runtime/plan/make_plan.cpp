@@ -4,6 +4,7 @@
 
 #include "platform/base/cancel.h"
 #include "platform/base/checked.h"
+#include "runtime/core/features.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/plan/draft.h"
@@ -257,6 +258,7 @@ Result<Plan> make_plan(const Graph& graph, const gpu::Target& target, const Resi
     if (tiled.transient_bytes < plan.transient_bytes) plan = std::move(tiled);
     if (fits) return plan;
   }
+  if constexpr (!kHasBudgets) return does_not_fit(plan, options, enough);
   if (options.least_memory) {
     if (!options.recompute) return plan;
     GRAFT_TRY_ASSIGN(Plan least, plan_recomputing(d, options, 0));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platform/base/stable_sort.h"
+#include "runtime/core/features.h"
 
 namespace graft {
 
@@ -162,6 +163,11 @@ std::vector<const Plan*> pointers(const std::vector<Plan>& plans) {
 Result<Residents> residents_within(const gpu::Target& target, std::span<const Graph* const> graphs,
                                    const PlanOptions& options) {
   Residents residents(target.caps);
+  if constexpr (!kHasBudgets) {
+    if (options.budget != 0) return left_out("budgets of memory", "budgets");
+    for (const Graph* graph : graphs) GRAFT_TRY(residents.add(*graph));
+    return residents;
+  }
   for (const std::uint64_t transfer : {ResidentOptions{}.transfer_bytes, kLeastTransferBytes}) {
     residents = Residents(target.caps, {.transfer_bytes = transfer, .streaming = {}});
     for (const Graph* graph : graphs) GRAFT_TRY(residents.add(*graph));
@@ -184,6 +190,7 @@ Result<Residents> residents_within(const gpu::Target& target, std::span<const Gr
 }
 
 std::string streaming_text(const Residents& residents, std::span<const Plan* const> plans) {
+  if constexpr (!kHasBudgets) return {};
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
   std::uint64_t all = 0;

@@ -6,6 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "platform/base/stable_sort.h"
+#include "runtime/core/features.h"
 #include "runtime/plan/arena.h"
 #include "runtime/plan/draft.h"
 
@@ -184,6 +185,7 @@ void insert_copies(StreamLayout& layout, Plan& plan) {
 }  // namespace
 
 Status add_refills(const Draft& d, Plan& plan) {
+  if constexpr (!kHasBudgets) return ok_status();  // nothing is streamed
   struct Reader {
     PlanBinding* binding;
     StreamUse use;

@@ -1,6 +1,7 @@
 #include "runtime/reference/interpreter.h"
 
 #include "runtime/core/op_def.h"
+#include "runtime/reference/forward.h"
 
 namespace graft {
 namespace {
@@ -13,9 +14,8 @@ Status check_feed(const Value& value, const RefTensors& tensors) {
                  value.shape.text(), " has ", value.shape.elements(), ".");
 }
 
-}  // namespace
-
-Status interpret(const Graph& graph, RefTensors& tensors, const RefStepState& step_state) {
+template <typename Function>
+Status interpret_by(const Function& function, const Graph& graph, RefTensors& tensors, const RefStepState& step_state) {
   for (const Value& value : graph.values()) {
     if (!value.shape.is_constant()) return invalid("The value \"", value.name, "\" has unbound dimensions.");
     if (value.kind != ValueKind::temporary) {
@@ -31,12 +31,22 @@ Status interpret(const Graph& graph, RefTensors& tensors, const RefStepState& st
     std::vector<RefTensor*> outputs;
     for (const ValueId id : node.inputs) inputs.push_back(tensor(id));
     for (const ValueId id : node.outputs) outputs.push_back(tensor(id));
-    const RefFn reference = ref_function(node.op);
+    const RefFn reference = function(node.op);
     if (reference == nullptr) return unsupported("The op ", op_name(node.op), " has no reference.");
     RefContext context(graph, node, std::move(inputs), std::move(outputs), step_state);
     reference(context);
   }
   return ok_status();
+}
+
+}  // namespace
+
+Status interpret(const Graph& graph, RefTensors& tensors, const RefStepState& step_state) {
+  return interpret_by(ref_function, graph, tensors, step_state);
+}
+
+Status interpret_forward(const Graph& graph, RefTensors& tensors) {
+  return interpret_by(forward_ref_function, graph, tensors, {});
 }
 
 }  // namespace graft

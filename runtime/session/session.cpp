@@ -6,6 +6,7 @@
 
 #include "runtime/autodiff/autodiff.h"
 #include "runtime/core/build.h"
+#include "runtime/core/features.h"
 #include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
@@ -13,7 +14,7 @@
 #include "runtime/passes/pipeline.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/reference/interpreter.h"
+#include "runtime/reference/forward.h"
 
 namespace graft {
 
@@ -161,7 +162,7 @@ Result<HostBuffer> contents_of(const passes::FoldedConstant& constant, const Mod
     if (value.kind == ValueKind::temporary) continue;
     GRAFT_TRY_ASSIGN(tensors[value.name], read_weight(model, value));
   }
-  GRAFT_TRY(interpret(constant.graph, tensors).with_context(cat("While computing \"", constant.name, "\"")));
+  GRAFT_TRY(interpret_forward(constant.graph, tensors).with_context(cat("While computing \"", constant.name, "\"")));
   const Value& result = constant.graph.value(constant.graph.outputs()[0].value);
   const std::vector<double>& data = tensors.find(result.name)->second.data;
   GRAFT_TRY_ASSIGN(HostBuffer contents, HostBuffer::create(data.size() * sizeof(float), "a folded constant"));
@@ -333,7 +334,7 @@ Status Session::try_set_input(std::string_view name, std::span<const std::byte> 
     given_[i] = true;
     const auto staging = now_->program->input(i);
     if (!staging.empty()) std::ranges::fill(std::ranges::copy(bytes, staging.begin()).out, staging.end(), std::byte{0});
-    if (options_.reopen) {
+    if (kHasRecovery && options_.reopen) {
       copies_.resize(ports.size());
       copies_[i].assign(bytes.begin(), bytes.end());
     }
@@ -383,7 +384,7 @@ Status Session::run(const StepState& state) {
   return on_device([&]() -> Status {
     GRAFT_TRY(try_resume());
     GRAFT_TRY(now_->program->run({}, state));
-    return options_.reopen && now_->program->wrote_residents() ? keep_copy() : ok_status();
+    return kHasRecovery && options_.reopen && now_->program->wrote_residents() ? keep_copy() : ok_status();
   });
 }
 

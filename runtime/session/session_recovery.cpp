@@ -1,6 +1,7 @@
 // Sessions whose device memory is given back, or whose device is lost, and that go on.
 #include <algorithm>
 
+#include "runtime/core/features.h"
 #include "runtime/session/session.h"
 
 namespace graft {
@@ -55,7 +56,7 @@ Status Session::swap_adapters(const Model* adapter) {
   return on_device([&]() -> Status {
     GRAFT_TRY(try_resume());
     GRAFT_TRY(adapters_.swap(*memory_, adapter));
-    return options_.reopen ? keep_copy() : ok_status();
+    return kHasRecovery && options_.reopen ? keep_copy() : ok_status();
   });
 }
 
@@ -68,6 +69,7 @@ Status Session::keep_copy() {
 
 /// The session as if it were paused, on a new device.
 Status Session::recover(const Status& why) {
+  if constexpr (!kHasRecovery) return why;
   if (!paused_) {
     const bool was_bound = !now_->imported.empty();
     for (const auto& [name, buffer] : now_->imported) {

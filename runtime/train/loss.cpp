@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "platform/base/text.h"
+#include "runtime/core/built_ops.gen.h"
 #include "runtime/core/counted_rows.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
@@ -16,6 +17,7 @@ namespace {
 
 /// The head, where the loss can take its product with it, so that the logits never exist as a whole.
 std::optional<Head> find_head(const Graph& graph, ValueId logits, const TrainOptions& options) {
+  if constexpr (!is_built(Op::linear_cross_entropy)) return {};
   const LossOptions& term = options.loss;
   const bool plain = options.more_losses.empty() && options.sample_weights.empty() && !options.predictions &&
                      term.kind == Loss::cross_entropy && term.class_weights.empty() && term.weight == 1;
@@ -283,7 +285,8 @@ Result<LossNodes> add_loss(Graph& graph, const LossInputs& inputs, std::int64_t 
   for (std::size_t i = 0; i < terms.size(); ++i) {
     TermBuilder t{b, *terms[i], {}, samples, i, loss};
     loss.fields[i] = terms[i]->target;
-    if (const auto head = i == 0 ? find_head(graph, inputs[0][0], options) : std::nullopt) {
+    if (const auto head =
+            is_built(Op::linear_cross_entropy) && i == 0 ? find_head(graph, inputs[0][0], options) : std::nullopt) {
       GRAFT_TRY(add_head_loss(t, *head));
       return loss;
     }

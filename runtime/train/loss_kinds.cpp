@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runtime/core/features.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 
@@ -104,9 +105,12 @@ Result<ValueId> soft_cross_entropy(TermBuilder& t) {
 
 Result<ValueId> cross_entropy(TermBuilder& t) {
   Builder& b = t.b;
-  if (t.options.target_dtype == DType::f32 && is_dense(t.options, shape_of(t))) return soft_cross_entropy(t);
+  if (t.options.target_dtype == DType::f32 && is_dense(t.options, shape_of(t))) {
+    if constexpr (!kHasLosses) return left_out("losses other than the cross entropy of labels", "losses");
+    return soft_cross_entropy(t);
+  }
   GRAFT_TRY_ASSIGN(const Labelled l, with_labels(t, 1));
-  if (t.options.class_weights.empty()) return entropy_rows(t, l, t.options.label_smoothing);
+  if (!kHasLosses || t.options.class_weights.empty()) return entropy_rows(t, l, t.options.label_smoothing);
   t.loss.counts[t.number].class_weights = t.options.class_weights;
   GRAFT_TRY_ASSIGN(const ValueId weight, weight_of_rows(t, l.labels));
   const ValueId rows = b.mul(entropy_rows(t, l, 0), weight);
@@ -430,6 +434,7 @@ Result<ValueId> TermBuilder::target(DType dtype, Shape shape) {
 }
 
 Result<ValueId> add_term(TermBuilder& t) {
+  if constexpr (!kHasLosses) return cross_entropy(t);
   switch (t.options.kind) {
     case Loss::cross_entropy: return cross_entropy(t);
     case Loss::bce: return bce_term(t);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "platform/base/text.h"
+#include "runtime/core/features.h"
 #include "runtime/core/op_def.h"
 
 namespace graft::train {
@@ -147,6 +148,7 @@ Result<Loss> parse_loss(std::string_view name) {
 }
 
 Result<std::vector<LossOptions>> parse_losses(std::string_view text, const LossOptions& like) {
+  if constexpr (!kHasLosses) return left_out("losses other than the cross entropy of labels", "losses");
   std::vector<LossOptions> terms;
   for (std::size_t at = 0;;) {
     const std::size_t end = end_of_term(text, at);
@@ -179,12 +181,20 @@ bool needs_whole_batch(const TrainOptions& options) {
 }
 
 bool is_preference(Loss loss) {
+  if constexpr (!kHasLosses) return false;
   return loss == Loss::dpo || loss == Loss::ipo || loss == Loss::orpo || loss == Loss::kto;
 }
 
 bool needs_reference(Loss loss) { return is_preference(loss) && loss != Loss::orpo; }
 
 Status check_losses(const TrainOptions& options) {
+  if constexpr (!kHasLosses) {
+    const LossOptions& term = options.loss;
+    const bool plain = term.kind == Loss::cross_entropy && term.class_weights.empty() && options.more_losses.empty() &&
+                       options.sample_weights.empty();
+    if (!plain) return left_out("losses other than the cross entropy of labels", "losses");
+    return check_range("label smoothing", term.label_smoothing, 0, 1.0 - 0x1p-24);
+  }
   const auto terms = loss_terms(options);
   if (terms.size() > kMaxLossTerms) {
     return invalid("The loss has ", terms.size(), " terms; ", kMaxLossTerms, " are possible.");

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "platform/base/checked.h"
+#include "runtime/core/features.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/train/composed_steps.h"
@@ -140,7 +141,7 @@ Status add_proximal(Builder& b, std::vector<Update>& updates, double mu) {
 }
 
 bool uses_8_bits(const OptimizerOptions& options, const Shape& shape) {
-  return options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
+  return kHasOptimizers && options.kind == OptimizerKind::adamw8bit && shape.elements() >= kMinElementsOf8Bit;
 }
 
 /// Before the step moves the parameters.
@@ -167,6 +168,11 @@ std::vector<OptimizerState> moments(const OptimizerOptions& options, std::string
     return states;
   }
   const auto like = [&](std::string_view name) { return OptimizerState{cat(parameter, '/', name), DType::f32, shape}; };
+  if constexpr (!kHasOptimizers) {
+    if (options.kind != OptimizerKind::sgd) return {like("exp_avg"), like("exp_avg_sq")};
+    if (options.momentum == 0) return {};
+    return {like("momentum_buffer")};
+  }
   switch (options.kind) {
     case OptimizerKind::sgd:
       if (options.momentum != 0) return {like("momentum_buffer")};
@@ -249,6 +255,7 @@ void set_step_inputs(const OptimizerOptions& o, const std::vector<ValueId>& stat
 }
 
 Op step_op(const OptimizerOptions& o, const Shape& shape) {
+  if constexpr (!kHasOptimizers) return o.kind == OptimizerKind::sgd ? Op::sgd_step : Op::adam_step;
   switch (o.kind) {
     case OptimizerKind::sgd: return Op::sgd_step;
     case OptimizerKind::lion: return Op::lion_step;
@@ -273,8 +280,8 @@ Status add_step(Builder& b, const Update& update, ValueId factor, const TrainOpt
   attrs.set("group", std::int64_t{group});
   attrs.set("weight_decay", weight_decay_of(options, group));
   if (update.rate_scale != 1) attrs.set("rate_scale", update.rate_scale);
-  if (const bool orthogonal = is_orthogonal(o, name, shape);
-      orthogonal || o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::adafactor) {
+  if (const bool orthogonal = kHasOptimizers && is_orthogonal(o, name, shape);
+      kHasOptimizers && (orthogonal || o.kind == OptimizerKind::lamb || o.kind == OptimizerKind::adafactor)) {
     ComposedStep step{b, o, update, std::move(states), factor, std::move(attrs)};
     return orthogonal ? add_muon(step) : o.kind == OptimizerKind::lamb ? add_lamb(step) : add_adafactor(step);
   }
@@ -298,18 +305,18 @@ std::uint32_t group_of(const TrainOptions& options, std::string_view parameter) 
 std::vector<OptimizerState> optimizer_state(const OptimizerOptions& options, std::string_view parameter,
                                             const Shape& shape, const SourcePerm& source_perm) {
   std::vector<OptimizerState> states = moments(options, parameter, shape, source_perm);
-  if (options.proximal > 0) states.push_back(anchor_state(parameter, shape));
-  if (options.ema > 0) states.push_back(ema_state(parameter, shape));
+  if (kHasOptimizers && options.proximal > 0) states.push_back(anchor_state(parameter, shape));
+  if (kHasOptimizers && options.ema > 0) states.push_back(ema_state(parameter, shape));
   return states;
 }
 
 Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId loss, const TrainOptions& options) {
   Builder b(graph);
   b.set_scope("update/", kNoNode);
-  GRAFT_TRY(add_proximal(b, updates, options.optimizer.proximal));
+  if constexpr (kHasOptimizers) GRAFT_TRY(add_proximal(b, updates, options.optimizer.proximal));
   ValueId norm = kNoValue;
   std::vector<ValueId> factors;  // one for each update, or one for all
-  if (const auto scaling = loss_scaling_of(options)) {
+  if (const auto scaling = loss_scaling_of(options); kHasHalves && scaling) {
     GRAFT_TRY_ASSIGN(const auto control, add_scaled(b, updates, loss, *scaling, options));
     factors = {control[0]};
     if (options.clip_norm > 0) norm = control[1];
@@ -319,7 +326,7 @@ Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId l
     factors = {add_guarded(b, updates, loss, options, norm)};
   }
   GRAFT_TRY(b.status());
-  GRAFT_TRY(add_ema(b, updates, factors, options.optimizer.ema));
+  if constexpr (kHasOptimizers) GRAFT_TRY(add_ema(b, updates, factors, options.optimizer.ema));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     if (!updates[i].steps) continue;
     GRAFT_TRY(add_step(b, updates[i], factors[std::min(i, factors.size() - 1)], options));
@@ -329,7 +336,7 @@ Result<ValueId> add_updates(Graph& graph, std::vector<Update> updates, ValueId l
 
 Result<ValueId> add_loss_scale(Graph& graph, ValueId weight, const TrainOptions& options) {
   const auto scaling = loss_scaling_of(options);
-  if (!scaling) return weight;
+  if (!kHasHalves || !scaling) return weight;
   GRAFT_TRY_ASSIGN(const ValueId state, scale_state(graph));
   Builder b(graph);
   b.set_scope("loss/", kNoNode);

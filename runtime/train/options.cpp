@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "runtime/core/features.h"
 #include "runtime/ops/choice.h"
 #include "runtime/passes/precision.h"
 #include "runtime/train/loss_terms.h"
@@ -29,7 +30,19 @@ Status check_scaling(const std::optional<LossScaling>& scaling) {
   return check_range("growth interval", static_cast<double>(scaling->growth_interval), 1, 1 << 24);
 }
 
+/// One of those that are left without GRAFT_WITHOUT's optimizers.
+bool is_plain(const OptimizerOptions& o) {
+  const bool known = o.kind == OptimizerKind::sgd || o.kind == OptimizerKind::adam || o.kind == OptimizerKind::adamw;
+  return known && o.ema == 0 && o.proximal == 0;
+}
+
 Status check_optimizer(const OptimizerOptions& o) {
+  if constexpr (!kHasOptimizers) {
+    if (!is_plain(o)) {
+      return left_out("optimizers other than sgd, adam and adamw, running means of parameters and proximal terms",
+                      "optimizers");
+    }
+  }
   GRAFT_TRY(check_range("learning rate", o.learning_rate, 0, kLargeOption));
   GRAFT_TRY(check_range("weight decay", o.weight_decay, 0, kLargeOption));
   GRAFT_TRY(check_range("momentum", o.momentum, 0, kLargeOption));
@@ -105,6 +118,7 @@ bool corrects_bias(OptimizerKind kind) {
 }
 
 std::optional<LossScaling> loss_scaling_of(const TrainOptions& options) {
+  if constexpr (!kHasHalves) return {};
   if (!options.loss_scaling) return options.precision == DType::f16 ? std::optional(LossScaling{}) : std::nullopt;
   return options.loss_scaling->initial == 0 ? std::nullopt : options.loss_scaling;
 }
@@ -126,10 +140,14 @@ Status check(const TrainOptions& options) {
     GRAFT_TRY(check_range("weight decay", group.weight_decay.value_or(0), 0, kLargeOption));
   }
   GRAFT_TRY(passes::check_precision(options.precision));
+  if (!kHasHalves && options.loss_scaling && options.loss_scaling->initial != 0) {
+    return left_out("scaled losses", "halves");
+  }
   GRAFT_TRY(check_scaling(loss_scaling_of(options)));
   GRAFT_TRY(check_losses(options));
   GRAFT_TRY(check_range("clip value", options.clip_value, 0, kLargeOption));
   GRAFT_TRY(check_range("NEFTune's alpha", options.neftune_alpha, 0, 1e6));
+  if (!kHasOptimizers && options.layer_decay != 1) return left_out("rates that decay by layers", "optimizers");
   GRAFT_TRY(check_range("layer decay", options.layer_decay, 1e-6, 1));
   GRAFT_TRY(check_range("clip norm", options.clip_norm, 0, kLargeOption));
   if (options.optimizer_in_backward && (options.clip_norm > 0 || loss_scaling_of(options))) {

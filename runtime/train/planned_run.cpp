@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/core/features.h"
 #include "runtime/exec/kernel_proof.h"
 
 namespace graft::train {
@@ -73,10 +74,11 @@ Status PlannedRun::build_once(bool within_step) {
   if (plan_.keeps_statistics) {
     GRAFT_TRY_ASSIGN(statistics_, Capture::create(*memory_, setup_.trainer.program.timeout, Capture::What::statistics));
   }
-  if (plan_.slots) {
+  if (kHasGroups && plan_.slots) {
     GRAFT_TRY_ASSIGN(gradients_, Capture::create(*memory_, setup_.trainer.program.timeout, Capture::What::gradients));
   }
   for (const SizedPlan& sized : plan_.statistics) {
+    if constexpr (!kHasGroups) break;
     GRAFT_TRY_ASSIGN(auto program, Program::create(*memory_, sized.plan, setup_.trainer.program));
     slot_statistics_.emplace_back(sized.samples, std::move(program));
   }

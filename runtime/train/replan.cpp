@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "runtime/core/features.h"
+
 namespace graft::train {
 namespace {
 
@@ -55,6 +57,7 @@ Result<TrainingPlan> plan_again(const TrainingSetup& setup, const TrainingPlan& 
 
 Result<std::optional<TrainingPlan>> plan_smaller(const TrainingSetup& setup, const TrainingPlan& plan,
                                                  std::uint64_t held, bool within_step) {
+  if constexpr (!kHasBudgets) return std::optional<TrainingPlan>();
   const std::uint64_t asked = plan.memory().total();
   for (const Smaller& wanted : smaller_budgets(setup, asked, held, within_step)) {
     GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, plan_for(setup, plan, wanted));

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "runtime/core/features.h"
+
 namespace graft::train {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr int kMostRepeats = 2;
 }  // namespace
 
 Status Shortages::answer(Status why, int& attempts) {
+  if constexpr (!kHasBudgets) return why;
   if (execution_.has_changed_residents()) return end_unfinished(std::move(why), attempts);
   GRAFT_TRY(execution_.settle());
   GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, smaller_plan());
@@ -68,7 +71,7 @@ Status Shortages::keep_to_heap() {
 }
 
 Status Shortages::before_micro_step() {
-  if (within_step()) return {};
+  if (!kHasBudgets || within_step()) return {};
   if (shrink_at_boundary_) {
     shrink_at_boundary_ = false;
     GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, smaller_plan());

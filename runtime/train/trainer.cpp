@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/core/features.h"
 #include "runtime/train/optimizer.h"
 
 namespace graft::train {
@@ -238,7 +239,7 @@ auto Trainer::with_recovery(Try attempt) -> decltype(attempt()) {
   constexpr int kMostLosses = 3;  // of one call: more would be the call's fault
   for (int lost = 0;;) {
     auto result = attempt();
-    if (result.ok() || setup_.trainer.reopen == nullptr) return result;
+    if (!kHasRecovery || result.ok() || setup_.trainer.reopen == nullptr) return result;
     Status why = detail::to_status(std::move(result));
     if (why.code() != Code::device_lost || ++lost > kMostLosses) return why;
     GRAFT_TRY(recover(why));
@@ -251,7 +252,7 @@ auto Trainer::on_device(Try attempt) -> decltype(attempt()) {
   return with_recovery([&] {
     return shortages_.with_answers([&]() -> decltype(attempt()) {
       if (copied_at_ && copy_is_of_now_) copied_at_ = state_;  // which its owner may have set
-      if (setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
+      if (kHasRecovery && setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
       return attempt();
     });
   });
@@ -267,7 +268,7 @@ Status Trainer::keep_copy() {
 
 /// The step is done, and counts once its copy is there: where the device is lost before, it is done again.
 Status Trainer::keep_copy_of_step() {
-  if (setup_.trainer.reopen == nullptr) return {};
+  if (!kHasRecovery || setup_.trainer.reopen == nullptr) return {};
   Status kept = keep_copy();
   if (kept.ok() || kept.code() == Code::device_lost) return kept;
   copied_at_.reset();  // the next call tries again
@@ -293,7 +294,7 @@ Status Trainer::recover(const Status& why) {
 
 Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) {
   // What one worker began alone, all end alone, each for itself: it is the same for all.
-  if (is_shared() && state_.samples_done == 0) {
+  if (kHasGroups && is_shared() && state_.samples_done == 0) {
     GRAFT_TRY_ASSIGN(const StepResult result, shared_step(batch));
     return std::optional(result);
   }
@@ -301,7 +302,7 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
   return with_recovery([&]() -> Result<std::optional<StepResult>> {
     GRAFT_TRY(shortages_.before_micro_step());
     GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));
-    if (result && is_sharded()) GRAFT_TRY(share_parameters());
+    if (kHasGroups && result && is_sharded()) GRAFT_TRY(share_parameters());
     if (result) GRAFT_TRY(keep_copy_of_step());
     return result;
   });
@@ -320,7 +321,7 @@ Status Trainer::capture() {
     GRAFT_TRY(check_settled());
     if (run_.capture() == nullptr) return invalid("This trainer was not planned for checkpoints.");
     GRAFT_TRY(execution_.note(run_.capture()->take()));
-    return is_sharded() ? add_elsewhere() : ok_status();
+    return kHasGroups && is_sharded() ? add_elsewhere() : ok_status();
   });
 }
 
@@ -354,6 +355,7 @@ Status Trainer::resume() {
 }
 
 Status Trainer::set_budget(std::uint64_t bytes) {
+  if constexpr (!kHasBudgets) return left_out("budgets of memory", "budgets");
   if (shortages_.within_step()) {
     return invalid("Step ", state_.step, " is half done; the budget changes between two steps.");
   }
@@ -379,7 +381,7 @@ Status Trainer::trim(std::uint64_t bytes) {
 }
 
 Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
-  if (is_elsewhere(name)) return read_elsewhere(name, bytes);
+  if (kHasGroups && is_elsewhere(name)) return read_elsewhere(name, bytes);
   return on_device([&]() -> Status {
     GRAFT_TRY(check_settled());
     return run_.memory().read(name, bytes);
@@ -396,7 +398,7 @@ Status Trainer::set_learning_rate(double rate) {
 }
 
 Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
-  if (is_elsewhere(name)) {
+  if (kHasGroups && is_elsewhere(name)) {
     shortages_.tell_before_invalidation();
     whole_[std::string(name)].assign(bytes.begin(), bytes.end());
     return ok_status();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "platform/base/checked.h"
+#include "runtime/core/features.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/training_draft.h"
 
@@ -69,6 +70,13 @@ std::uint64_t work_again(const std::vector<RecomputePoint>& curve, std::uint64_t
   if (below == curve.end()) return above.extra_flops + 4 * above.extra_bytes;
   const double share = static_cast<double>(above.peak - peak) / static_cast<double>(above.peak - below->peak);
   return static_cast<std::uint64_t>(work(above) + share * (work(*below) - work(above)));
+}
+
+/// What needs no choice: no budget is given.
+Result<TrainingPlan> draft_plan(const Graph& model, const TrainOptions& options, const PlanRequest& request,
+                                const gpu::Target& target) {
+  GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model, options, request, target, first_micro_batch(options)));
+  return std::move(draft.plan);
 }
 
 class Chooser {
@@ -328,6 +336,10 @@ Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& optio
                                    const gpu::Target& target) {
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
+  if constexpr (!kHasBudgets) {
+    if (request.plan.budget != 0) return left_out("budgets of memory", "budgets");
+    return draft_plan(model, options, request, target);
+  }
   PlanRequest kept = request;
   kept.shrink_micro_batch = request.shrink_micro_batch && !needs_whole_batch(options);
   return Chooser(model, options, kept, target).run();

@@ -1,4 +1,5 @@
 #include "runtime/train/training_graph.h"
+#include "runtime/core/features.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 
@@ -38,7 +39,7 @@ Status add_backward(TrainingGraph& out, const TrainOptions& options, bool accumu
   if (parameters.empty())
     return invalid("There is nothing to train: the loss depends on no parameter that is not frozen.");
   std::map<std::string, double, std::less<>> rates;
-  if (options.layer_decay != 1) rates = layer_rates(graph, options.layer_decay);
+  if (kHasOptimizers && options.layer_decay != 1) rates = layer_rates(graph, options.layer_decay);
   Builder b(graph);
   b.set_scope("loss/", kNoNode);
   const ValueId mean = b.node(Op::step_scalar, {}, {{"field", std::string("loss_weight")}}, "weight");
@@ -229,7 +230,7 @@ Result<TrainingGraph> build_training_graph(const Graph& model, std::int64_t samp
   if (!out.loss.note.empty()) out.note += cat(out.note.empty() ? "" : " ", out.loss.note, ".");
   add_loss_outputs(out.graph, out.loss);
   GRAFT_TRY(add_fetched(out.graph, bound, forward.values, options));
-  if (use == GradientUse::slot) give_out_statistics(out);
+  if (kHasGroups && use == GradientUse::slot) give_out_statistics(out);
   GRAFT_TRY(prepare(out.graph, out.loss, false));
   out.rules = passes::input_rules(out.graph);
   out.packed = passes::packed_shapes(out.graph);
@@ -329,7 +330,7 @@ Result<EvaluationGraph> build_evaluation_graph(const Graph& model, std::int64_t 
   for (std::size_t i = 0; options.predictions && i < out.loss.predictions.size(); ++i) {
     out.graph.add_output(cat(kPredictionPrefix, i), out.loss.predictions[i]);
   }
-  if (options.optimizer.ema > 0 && trained != nullptr) {
+  if (kHasOptimizers && options.optimizer.ema > 0 && trained != nullptr) {
     GRAFT_TRY_ASSIGN(out.graph, with_ema(out.graph, out.loss, *trained, options.optimizer.ema));
   }
   GRAFT_TRY(prepare(out.graph, out.loss, true));

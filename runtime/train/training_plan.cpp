@@ -6,6 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "platform/base/stable_sort.h"
+#include "runtime/core/features.h"
 #include "runtime/exec/capture.h"
 #include "runtime/exec/memory.h"
 #include "runtime/passes/fuse.h"
@@ -37,7 +38,7 @@ Status fuse_graph(Graph& graph, LossNodes* loss, const gpu::Target& target, cons
 }
 
 GradientUse use_of(const TrainingPlan& plan) {
-  if (plan.slots) return GradientUse::slot;
+  if (kHasGroups && plan.slots) return GradientUse::slot;
   return plan.accumulates ? GradientUse::accumulate : GradientUse::step;
 }
 
@@ -99,7 +100,7 @@ Status add_training_graphs(const Graph& model, const TrainOptions& options, cons
     GRAFT_TRY(out.residents.add(graphs.training.back().graph));
   }
   if (!out.accumulates) return {};
-  if (request.shard) return add_shard(options, *request.shard, out, graphs);
+  if (kHasGroups && request.shard) return add_shard(options, *request.shard, out, graphs);
   GRAFT_TRY_ASSIGN(graphs.update, build_update_graph(graphs.training.front(), options));
   return out.residents.add(*graphs.update);
 }
@@ -137,10 +138,10 @@ Status add_plans(const TrainingGraphs& graphs, const PlanRequest& request, const
   if (graphs.update) {
     Graph update = *graphs.update;
     // What workers agree upon before the next step; where the optimizer's state is shared out, others move parameters.
-    if (request.slots && !request.shard) GRAFT_TRY(add_hash(update, out.residents));
+    if (kHasGroups && request.slots && !request.shard) GRAFT_TRY(add_hash(update, out.residents));
     GRAFT_TRY_ASSIGN(out.update, make_plan(update, target, out.residents, free));
   }
-  for (std::size_t i = 0; out.slots && i < graphs.sizes.size(); ++i) {
+  for (std::size_t i = 0; kHasGroups && out.slots && i < graphs.sizes.size(); ++i) {
     if (graphs.training[i].statistics.empty()) break;
     GRAFT_TRY_ASSIGN(SizedPlan sized, plan_statistics(graphs.training[i], graphs.sizes[i], out.residents, target));
     out.statistics.push_back(std::move(sized));

@@ -12,6 +12,7 @@ set(defs "")
 set(rows "")
 set(refs "")
 set(ref_rows "")
+set(forward_rows "")  # the same without ops that no graph of weights alone holds
 set(training "")
 set(built "")
 set(known "")
@@ -51,10 +52,16 @@ foreach(line IN LISTS lines)
     if(NOT has)  # it keeps its name, by which a model that needs it is refused
       string(APPEND defs "namespace ${family} { constexpr OpDef op_${op} = {.name = \"${op}\"}; }\n")
       string(APPEND ref_rows "    nullptr,\n")
+      string(APPEND forward_rows "    nullptr,\n")
     else()
       string(APPEND defs "namespace ${family} { extern const OpDef op_${op}; }\n")
       string(APPEND refs "namespace ${family} { void ref_${op}(RefContext& c); }\n")
       string(APPEND ref_rows "    ${family}::ref_${op},\n")
+      if(trains OR op MATCHES "^fused_(elementwise|epilogue)$")
+        string(APPEND forward_rows "    nullptr,\n")
+      else()
+        string(APPEND forward_rows "    ${family}::ref_${op},\n")
+      endif()
     endif()
     string(APPEND rows "    &${family}::op_${op},\n")
   endforeach()
@@ -101,7 +108,7 @@ bool is_training_op(Op op) { return kTraining[static_cast<std::uint16_t>(op)]; }
 " @ONLY)
 file(CONFIGURE OUTPUT ${gen}/ops/ref_table.gen.cpp CONTENT
 "// Generated from runtime/ops/ops.list.
-#include \"runtime/reference/ref_context.h\"
+#include \"runtime/reference/forward.h\"
 namespace graft {
 namespace ops {
 ${refs}}  // namespace ops
@@ -109,6 +116,9 @@ using namespace ops;
 static constexpr RefFn kTable[] = {
 ${ref_rows}};
 RefFn ref_function(Op op) { return kTable[static_cast<std::uint16_t>(op)]; }
+static constexpr RefFn kForward[] = {
+${forward_rows}};
+RefFn forward_ref_function(Op op) { return kForward[static_cast<std::uint16_t>(op)]; }
 }  // namespace graft
 " @ONLY)
 set(GRAFT_OP_TABLE ${gen}/ops/op_table.gen.cpp)

@@ -54,6 +54,7 @@ set(known_kernels "")
 set(list "")  # of what is packed: a line for each kernel
 set(place 0)
 set(spelled "")
+set(built "")  # true or false of each
 set(rows "")
 set(GRAFT_SHADER_OUTPUTS "")
 foreach(shader IN LISTS GRAFT_SHADER_FILES)
@@ -105,10 +106,12 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       list(APPEND left_out_${lacking} ${name})
     endif()
     if(lacking OR NOT has)
+      string(APPEND built "false, ")
       string(APPEND spelled "    \"${name}\"\n")
       string(APPEND rows "    {sizeof(\"${name}\") - 1, ${bits}, ${trains}, -1},\n")
       continue()
     endif()
+    string(APPEND built "true, ")
     set(code ${GRAFT_SHADER_DIR}/${name}.spv)
     set(depfile ${GRAFT_SHADER_DIR}/${name}.d)
     if(depfiles)
@@ -185,6 +188,16 @@ enum class KernelId : std::uint16_t {
 ${ids}  count_,
 };
 // NOLINTEND(bugprone-reserved-identifier)
+}  // namespace graft::shaders
+" @ONLY)
+file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/built_kernels.gen.h CONTENT
+"// Generated from shaders/ and GRAFT_OPS.
+#pragma once
+#include \"shaders/kernels.gen.h\"
+namespace graft::shaders {
+inline constexpr bool kBuiltKernels[] = {${built}};
+/// KernelInfo::built() where the compiler knows it: what dispatches kernels that are left out can be left out, too.
+constexpr bool is_built(KernelId id) { return kBuiltKernels[static_cast<std::uint16_t>(id)]; }
 }  // namespace graft::shaders
 " @ONLY)
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT

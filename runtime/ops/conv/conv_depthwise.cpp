@@ -6,6 +6,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/ops/gemm.h"
+#include "shaders/built_kernels.gen.h"
 #include "shaders/conv/conv_depthwise_push.h"
 #include "shaders/conv/conv_depthwise_window_push.h"
 #include "shaders/kernels.gen.h"
@@ -168,10 +169,18 @@ Status emit_window_grad_weight(Emitter& e, const WindowChoice& choice, const Con
   return emit_split(e, {parts, outputs}, {.a = x, .b = dy, .out = dw}, compute);
 }
 
+/// A build without them needs nothing of the rest.
+template <std::size_t N>
+constexpr bool has_any(KernelId one, const std::array<KernelId, N>& others) {
+  return shaders::is_built(one) || std::ranges::any_of(others, shaders::is_built);
+}
+
 }  // namespace
 
 Status emit_depthwise(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight, const Binding* bias,
                       const Binding& y) {
+  constexpr KernelId kPixels = KernelId::conv_depthwise__f32;
+  if constexpr (!has_any(kPixels, kWindow)) return no_other_kernel(e.caps(), kPixels);
   if (const auto choice = choose_window(e, sizes, KernelId::conv_depthwise__f32, kWindow))
     return emit_window(e, *choice, sizes, x, weight, bias, y, false);
   return emit_pixels(e, KernelId::conv_depthwise__f32, sizes, sizes.images * sizes.oh, sizes.ow, sizes.o,
@@ -180,6 +189,8 @@ Status emit_depthwise(Emitter& e, const ConvSizes& sizes, const Binding& x, cons
 
 Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                 const Binding* bias, const Binding& dx) {
+  constexpr KernelId kPixels = KernelId::conv_depthwise_grad_data__f32;
+  if constexpr (!has_any(kPixels, kWindow)) return no_other_kernel(e.caps(), kPixels);
   if (unit_stride(sizes)) {
     if (const auto choice = choose_window(e, sizes, KernelId::conv_depthwise_grad_data__f32, kWindow))
       return emit_window(e, *choice, turned(sizes), dy, weight, bias, dx, true);
@@ -190,6 +201,8 @@ Status emit_depthwise_grad_data(Emitter& e, const ConvSizes& sizes, const Bindin
 
 Status emit_depthwise_grad_weight(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw) {
+  constexpr KernelId kTaps = KernelId::conv_depthwise_grad_weight__f32;
+  if constexpr (!has_any(kTaps, kWindowGradWeight)) return no_other_kernel(e.caps(), kTaps);
   if (sizes.o * sizes.kh * sizes.kw == 0) return ok_status();
   const auto choice = choose_window(e, sizes, KernelId::conv_depthwise_grad_weight__f32, kWindowGradWeight);
   return choice ? emit_window_grad_weight(e, *choice, sizes, x, dy, dw) : emit_taps(e, sizes, x, dy, dw);

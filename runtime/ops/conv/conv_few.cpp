@@ -8,6 +8,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/ops/gemm.h"
+#include "shaders/built_kernels.gen.h"
 #include "shaders/conv/conv_few_push.h"
 #include "shaders/kernels.gen.h"
 
@@ -117,6 +118,7 @@ Result<push::ConvFewPush> make_push(const ConvSizes& sizes, const Tile& tile) {
 
 Result<bool> emit_conv_few(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& weight,
                            const Binding* bias, const Binding& y) {
+  if constexpr (!shaders::is_built(KernelId::conv_few__f32)) return false;
   if (!has_shape(sizes)) return false;
   const auto tile = choose_tile(sizes, cpu_lanes(e.caps()), sizes.kh, kMostProducts,
                                 [&](const Tile& t) { return cost(sizes, t, kLoad, 0); });
@@ -135,6 +137,7 @@ Result<bool> emit_conv_few(Emitter& e, const ConvSizes& sizes, const Binding& x,
 
 Result<bool> emit_grad_weight_few(Emitter& e, const ConvSizes& sizes, const Binding& x, const Binding& dy,
                                   const Binding& dw) {
+  if constexpr (!shaders::is_built(KernelId::conv_few_grad_weight__f32)) return false;
   if (!has_shape(sizes)) return false;
   const auto tile = choose_tile(sizes, cpu_lanes(e.caps()), 1, kMostGradProducts,
                                 [&](const Tile& t) { return cost(sizes, t, kFarLoad, held(sizes, t)); });
@@ -160,6 +163,7 @@ Result<bool> emit_grad_weight_few(Emitter& e, const ConvSizes& sizes, const Bind
 
 Result<bool> emit_grad_data_few(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                 const Binding& dx) {
+  if constexpr (!shaders::is_built(KernelId::conv_few_grad_data__f32)) return false;
   const std::uint64_t lanes = cpu_lanes(e.caps());
   if (!has_shape(sizes) || sizes.window.strides != std::array<std::int64_t, 2>{1, 1}) return false;
   const auto tile = choose_tile(sizes, lanes, sizes.kh, kMostProducts, [&](const Tile& t) {

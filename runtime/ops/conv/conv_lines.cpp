@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "platform/base/checked.h"
+#include "shaders/built_kernels.gen.h"
 #include "shaders/conv/conv_lines_push.h"
 #include "shaders/kernels.gen.h"
 
@@ -58,7 +59,7 @@ bool suits_lines(const ConvSizes& sizes) {
 
 Result<bool> emit_grad_data_lines(Emitter& e, const ConvSizes& sizes, const Binding& dy, const Binding& weight,
                                   const Binding* bias, const Binding& dx) {
-  if (!suits_lines(sizes)) return false;
+  if (!shaders::is_built(KernelId::conv_lines_grad_data__f32) || !suits_lines(sizes)) return false;
   const auto lines = choose_lines(sizes);
   if (!lines) return false;
   constexpr std::array kKernels = {KernelId::conv_grad_data__f32, KernelId::conv_lines_grad_data__f32};

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "runtime/core/built_ops.gen.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/match.h"
@@ -214,7 +215,19 @@ std::optional<Found> gelu_tanh(const Match& m, ValueId v) {
   });
 }
 
-constexpr Reading kReadings[] = {gelu, gelu_tanh, silu, hard_swish, mish, softplus, hard_sigmoid, sigmoid};
+/// Null where this build leaves out the op that it finds.
+constexpr Reading where_built(Op op, Reading reading) { return is_built(op) ? reading : nullptr; }
+
+constexpr Reading kReadings[] = {
+    where_built(Op::gelu, gelu),
+    where_built(Op::gelu, gelu_tanh),
+    where_built(Op::silu, silu),
+    where_built(Op::hard_swish, hard_swish),
+    where_built(Op::mish, mish),
+    where_built(Op::softplus, softplus),
+    where_built(Op::hard_sigmoid, hard_sigmoid),
+    where_built(Op::sigmoid, sigmoid),
+};
 
 Result<bool> activation(Rewriter& r, const Match& m, const Node& node) {
   switch (node.op) {
@@ -231,6 +244,7 @@ Result<bool> activation(Rewriter& r, const Match& m, const Node& node) {
   const ValueId v = node.outputs[0];
   if (m.value(v).dtype != DType::f32) return false;
   for (const Reading read : kReadings) {
+    if (read == nullptr) continue;
     auto found = read(m, v);
     if (!found || m.shape(found->x) != m.shape(v) || !m.owns(v, {found->x})) continue;
     GRAFT_TRY(r.replace(v, found->op, {r.at(found->x)}, std::move(found->attrs)));

@@ -1,4 +1,5 @@
 // graft_checkpoint_*: a trainer's run kept in a folder.
+#include "runtime/core/features.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/session/c_api/c_cipher.h"
 #include "runtime/session/c_api/c_data.h"
@@ -56,6 +57,7 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
     if (given.data != nullptr) configuration["data"] = given.data;
     if (trainer->teacher != nullptr) configuration["teacher"] = name_of_base(trainer->teacher->model);
     if (given.loader != nullptr) {
+      if constexpr (!kHasData) return left_out("data sets", "data");
       configure_data(*given.loader, configuration);
       given.loader->pending = nullptr;  // a resume brings it elsewhere
     }

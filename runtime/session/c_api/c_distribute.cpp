@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "runtime/core/features.h"
 #include "runtime/distribute/start.h"
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/checkpoint/run_state.h"
@@ -31,6 +32,7 @@ namespace graft::c_api {
 Status make_exchange(const graft_trainer_options& options, gpu::Device& device, train::PlanRequest& request,
                      graft_trainer& trainer) {
   if (options.group == nullptr) return ok_status();
+  if constexpr (!kHasGroups) return left_out("trainers of several workers", "groups");
   graft_group given = {};  // without what the caller's (maybe older, smaller) struct lacks
   const std::size_t size = options.group->struct_size;
   if (size < offsetof(graft_group, reform) || size > sizeof given)

@@ -1,4 +1,5 @@
 #include "runtime/session/c_api/c_session.h"
+#include "runtime/core/features.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -75,6 +76,7 @@ graft_status graft_session_create(graft_model* model, const graft_session_option
     GRAFT_TRY_ASSIGN(SessionOptions wanted, session_options_of(options));
     GRAFT_TRY_ASSIGN(const graft_session_options given, read_options(options, "graft_session_options"));
     if (given.recover_device != 0) {
+      if constexpr (!kHasRecovery) return left_out("devices that are opened anew", "recovery");
       wanted.reopen = [&context = *model->context](gpu::Device& lost) { return reopen_device(context, lost); };
     }
     if (given.profile != nullptr) {

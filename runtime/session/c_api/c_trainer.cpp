@@ -2,6 +2,7 @@
 
 #include "runtime/session/c_api/c_trainer.h"
 
+#include "runtime/core/features.h"
 #include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_distribute.h"
@@ -11,6 +12,7 @@
 #include "runtime/session/text_data.h"
 #include "runtime/session/text_vectors.h"
 #include "runtime/session/training.h"
+#include "runtime/train/loss_terms.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -82,6 +84,7 @@ Status read_losses(const graft_trainer_options& options, train::TrainOptions& ou
   out.loss = std::move(terms.front());
   out.more_losses.assign(terms.begin() + 1, terms.end());
   if (options.sample_weights != nullptr) out.sample_weights = options.sample_weights;
+  if constexpr (!kHasLosses) return train::check_losses(out);  // before a graph is made of them
   return ok_status();
 }
 
@@ -233,11 +236,12 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
                                    train::TrainOptions& wanted) {
   if (options.packed_sequences != 0) {
     GRAFT_TRY_ASSIGN(masked, with_packed_sequences(model));
-  } else if (options.data != nullptr) {
+  } else if (kHasText && kHasData && options.data != nullptr) {
     GRAFT_TRY_ASSIGN(masked, model_for(*options.data->source, model));
   }
   const Model* trained = masked ? &*masked : &model;
   if (options.teacher == nullptr) return trained;
+  if constexpr (!kHasLosses) return left_out("teachers", "losses");
   GRAFT_TRY_ASSIGN(taught, with_teacher(*trained, options.teacher->model));
   const double weight = options.own_distill_weight != 0 ? options.distill_weight : 0.5;
   const double temperature = options.temperature != 0 ? options.temperature : kDistillTemperature;
@@ -329,6 +333,7 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     if (given.teacher != nullptr) made->teacher = given.teacher;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked, made->taught, wanted));
     if (given.data != nullptr) {
+      if constexpr (!kHasData) return left_out("data sets", "data");
       made->fields = given.data->source->fields();
       bind_length(*given.data->source, *trained, wanted.bindings);
     } else {
@@ -337,11 +342,12 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
-    if (given.data != nullptr) trainer_options.request.samples = given.data->source->size();
+    if (kHasData && given.data != nullptr) trainer_options.request.samples = given.data->source->size();
     trainer_options.program.proof = model->context->proof.get();
     trainer_options.program.control = &model->context->control;
     trainer_options.log = model->context->log;
     if (given.recover_device != 0) {
+      if constexpr (!kHasRecovery) return left_out("devices that are opened anew", "recovery");
       trainer_options.reopen = [&context = *model->context] { return reopen_device(context); };  // which it holds
     }
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "platform/os/clock.h"
+#include "runtime/core/features.h"
 #include "runtime/session/configuration.h"
 
 namespace graft {
@@ -117,7 +118,7 @@ Status Checkpointer::go_back_to(std::uint64_t number) {
 Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
   if (store_.head() == 0 && options_.from.empty()) {
     // No step has told the trainer where its data stands.
-    if (loader != nullptr) trainer_.state().cursor = loader->cursor();
+    if (kHasData && loader != nullptr) trainer_.state().cursor = loader->cursor();
     GRAFT_TRY(save());
     return std::uint64_t{0};
   }
@@ -126,7 +127,7 @@ Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
   const checkpoint::Manifest& snapshot = store_.snapshots().at(number);
   GRAFT_TRY(check_configuration(snapshot));
   GRAFT_TRY(restore_run(store_, number, trainer_, user_data_));
-  if (loader != nullptr) GRAFT_TRY(loader->restore(trainer_.state().cursor));
+  if (kHasData && loader != nullptr) GRAFT_TRY(loader->restore(trainer_.state().cursor));
   GRAFT_TRY(go_back_to(number));
   last_loss_ = snapshot.meta.loss;
   saved_ = position();
