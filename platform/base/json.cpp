@@ -173,7 +173,7 @@ class Parser {
   }
 
   Status enter(int depth) {
-    if (depth == kMaxDepth) return wrong("it nests too deep");
+    if (depth == kMaxDepth) return wrong("it nests more than 64 deep");
     ++at_;
     skip_space();
     return ok_status();

@@ -51,6 +51,16 @@ void each_of_matrices(F f, C&... caps) {
 
 #undef GRAFT_MEMBER
 
+/// Of the memory that plans live in; a device without memory of its own shares the host's. 0: nothing is known of it.
+inline std::uint64_t largest_heap(const Caps& caps) {
+  std::uint64_t own = 0, any = 0;
+  for (const Caps::Heap& heap : caps.heaps) {
+    if (heap.bytes > any) any = heap.bytes;
+    if (heap.device_local && heap.bytes > own) own = heap.bytes;
+  }
+  return own != 0 ? own : any;
+}
+
 inline void no_matrices(Caps& caps) {
   caps.cooperative_matrix = false;
   each_of_matrices([](const char*, auto& member) { member = {}; }, caps);

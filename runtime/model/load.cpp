@@ -14,7 +14,8 @@ using namespace model_format;
 /// Fills a Model from one file.
 class ModelReader {
  public:
-  ModelReader(std::span<const std::byte> bytes, std::string_view name) : bytes_(bytes), budget_(0) {
+  ModelReader(std::span<const std::byte> bytes, std::string_view name, bool shapes_only)
+      : bytes_(bytes), shapes_only_(shapes_only), budget_(0) {
     model_.source_ = name;
   }
 
@@ -41,7 +42,7 @@ class ModelReader {
     GRAFT_TRY(read_segments(file));
     GRAFT_TRY(read_tensors(file));
     GRAFT_TRY(check_overlap(file));
-    GRAFT_TRY(validate(model_));
+    GRAFT_TRY(validate(model_, shapes_only_));
     return std::move(model_);
   }
 
@@ -200,6 +201,7 @@ class ModelReader {
   }
 
   std::span<const std::byte> bytes_;
+  bool shapes_only_;
   std::span<const std::byte> root_;
   Budget budget_;
   Model model_;
@@ -216,7 +218,7 @@ Status blame_file(const Status& status, std::string_view name) {
 }  // namespace
 
 Result<Model> load_model(std::span<const std::byte> bytes, std::string_view name, const LoadOptions& options) {
-  auto model = ModelReader(bytes, name).read();
+  auto model = ModelReader(bytes, name, options.shapes_only).read();
   if (!model.ok()) return blame_file(std::move(model).status(), name);
   if (options.check == WeightCheck::at_once) GRAFT_TRY(model->verify_weights());
   ModelReader::set_unchecked(*model, options.check == WeightCheck::never);

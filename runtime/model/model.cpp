@@ -179,7 +179,7 @@ Status validate_metadata(const Model& model) {
 
 }  // namespace
 
-Status validate(const Model& model) {
+Status validate(const Model& model, bool shapes_only) {
   const Graph& graph = model.graph;
   GRAFT_TRY(validate_structure(graph));
   GRAFT_TRY(validate_names(graph));
@@ -194,7 +194,7 @@ Status validate(const Model& model) {
   for (std::uint32_t i = 0; i < graph.values().size(); ++i) {
     const Value& value = graph.values()[i];
     const bool needed = value.kind == ValueKind::constant || value.kind == ValueKind::parameter;
-    if (needed && !model.weight({i})) return invalid("The value \"", value.name, "\" has no contents.");
+    if (needed && !shapes_only && !model.weight({i})) return invalid("The value \"", value.name, "\" has no contents.");
   }
   return ok_status();
 }

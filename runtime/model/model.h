@@ -139,7 +139,8 @@ Hash128 weights_hash(const Model& model);
 
 /// Everything that a file must satisfy, asked of a model in memory: the graph is valid, it holds forward ops only,
 /// every constant and parameter has contents, names and limits are those of MODEL_FORMAT.md.
-Status validate(const Model& model);
+/// `shapes_only`: constants and parameters need no contents.
+Status validate(const Model& model, bool shapes_only = false);
 
 /// When the weights of a file are read and compared with its checksums.
 enum class WeightCheck {
@@ -150,6 +151,7 @@ enum class WeightCheck {
 
 struct LoadOptions {
   WeightCheck check = WeightCheck::on_use;
+  bool shapes_only = false;  ///< weights may lack contents: for plans alone
 };
 
 /// Maps `path` and checks all of it but the weights' bytes. Weights stay in the mapping: nothing is copied, and pages
@@ -167,7 +169,7 @@ Result<Model> load_model(std::unique_ptr<os::MappedFile> bytes, std::string_view
 /// twice (checksum, then write) and never copied; weights of a file are compared with its checksums, unless they were.
 /// Saving over the file that the model was loaded from is fine. The same model gives the same bytes.
 Status save_model(os::FileSystem& files, const std::string& path, const Model& model);
-/// What save_model() would write.
-Result<HostBuffer> model_bytes(const Model& model);
+/// What save_model() would write. `shapes_only`: of weights without contents the shapes.
+Result<HostBuffer> model_bytes(const Model& model, bool shapes_only = false);
 
 }  // namespace graft

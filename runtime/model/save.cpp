@@ -164,8 +164,8 @@ namespace {
 
 /// use(parts of the file, one after another). `context`: what a model that cannot be written is told with.
 template <typename Use>
-Status with_parts(const Model& model, const std::string& context, Use use) {
-  GRAFT_TRY(validate(model).with_context(context));
+Status with_parts(const Model& model, bool shapes_only, const std::string& context, Use use) {
+  GRAFT_TRY(validate(model, shapes_only).with_context(context));
   GRAFT_TRY(check_root_size(model).with_context(context));
   GRAFT_TRY(model.verify_weights().with_context(context));  // else damage would get a checksum that is right
   auto stored = collect(model);
@@ -200,13 +200,13 @@ Status with_parts(const Model& model, const std::string& context, Use use) {
 }  // namespace
 
 Status save_model(os::FileSystem& files, const std::string& path, const Model& model) {
-  return with_parts(model, cat("The model cannot be saved as \"", path, "\""),
+  return with_parts(model, false, cat("The model cannot be saved as \"", path, "\""),
                     [&](auto parts) { return os::atomic_write_file(files, path, parts); });
 }
 
-Result<HostBuffer> model_bytes(const Model& model) {
+Result<HostBuffer> model_bytes(const Model& model, bool shapes_only) {
   HostBuffer out;
-  GRAFT_TRY(with_parts(model, "The model cannot be written", [&](auto parts) -> Status {
+  GRAFT_TRY(with_parts(model, shapes_only, "The model cannot be written", [&](auto parts) -> Status {
     std::uint64_t bytes = 0;
     for (const auto part : parts) bytes += part.size();
     GRAFT_TRY_ASSIGN(out, HostBuffer::create(bytes, "a model file in memory"));

@@ -2,6 +2,7 @@
 // parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/delta.hpp>
 #include <graft/graft.hpp>
+#include <graft/plan.hpp>
 #include <graft/vulkan.hpp>
 
 #include <algorithm>
@@ -48,6 +49,26 @@ int sources(graft::Context& context, const std::string& path, const std::string&
   if (!loaded.ok()) return fail("load adapters", loaded);
   std::printf("%zu parameters of adapters\n", read->named_parameters().size());
   return read->named_parameters().size() == copied->named_parameters().size() ? 0 : 1;
+}
+
+/// What a step would take, before it is taken.
+bool is_planned(graft::Model& model) {
+  graft_trainer_options training = {};
+  training.struct_size = sizeof training;
+  training.batch = 4;
+  graft_plan_options options = {};
+  options.training = &training;
+  options.curve = 1;
+  auto plan = graft::Plan::create(model, options);
+  if (!plan.ok()) return false;
+  auto info = plan->info();
+  auto forecast = plan->forecast();
+  auto report = plan->report();
+  auto curve = plan->curve();
+  if (!info.ok() || !forecast.ok() || !report.ok() || !curve.ok()) return false;
+  std::printf("%zu nodes, %zu values, %llu bytes, %zu points\n", plan->nodes().size(), plan->values().size(),
+              static_cast<unsigned long long>(forecast->total), curve->size());
+  return info->dispatches > 0 && report->front() == '{' && plan->nodes().size() > info->peak_node;
 }
 
 /// A turn of a conversation, where the model is a language model; true where it is none.
@@ -235,6 +256,7 @@ int main(int argc, char** argv) {
   if (auto paced = context->set_pace(8, 1); !paced.ok()) return fail("pace", paced);
   auto model = context->load(argv[1]);
   if (!model.ok()) return fail("load", model.status());
+  if (!is_planned(*model)) return fail("a plan", graft::Status());
   if (!says_so(*model)) return fail("conversation", graft::Status());
   if (!says_several(*model)) return fail("several texts", graft::Status());
   if (!knows_what_matters(*model)) return fail("importance", graft::Status());

@@ -4,6 +4,7 @@
 #include <graft/cache.h>
 #include <graft/graft.h>
 #include <stdio.h>
+#include <string.h>
 
 static int fail(const graft_context* context, const char* what) {
   fprintf(stderr, "%s: %s\n", what, graft_message(context));
@@ -91,7 +92,39 @@ static int plan(graft_context* context, graft_model* model) {
     value.struct_size = sizeof value;
     if (graft_plan_value_at(plan, i, &value) == GRAFT_OK && value.saved) printf("  saved: %s\n", value.name);
   }
+  graft_plan_info info = {0};
+  info.struct_size = sizeof info;
+  const char* json = NULL;
+  if (graft_plan_describe(plan, &info) != GRAFT_OK || graft_plan_report(plan, &json) != GRAFT_OK) {
+    return fail(context, "report");
+  }
+  printf("for %s: %u dispatches, an arena of %llu bytes; %zu bytes of report\n", info.device, info.dispatches,
+         (unsigned long long)info.arena, strlen(json));
   graft_plan_destroy(plan);
+
+  /* On a phone that is not here: does it fit, and how long would a step take? */
+  graft_known_device known = {0};
+  known.struct_size = sizeof known;
+  size_t at = 0;
+  while (graft_known_device_at(at, &known) == GRAFT_OK && !known.has_figures) ++at;
+  printf("%s\n", known.summary);
+  if (graft_trainer_defaults(GRAFT_MUON, &training) != GRAFT_OK || training.momentum == 0) return fail(context, "muon");
+  training.no_evaluation = 1;
+  options.caps = known.name;
+  options.figures = "";
+  options.passes = 1;
+  if (graft_plan_create(model, &options, &plan) != GRAFT_OK || graft_plan_describe(plan, &info) != GRAFT_OK) {
+    return fail(context, "phone");
+  }
+  printf("%s: %g ms, %s\n", info.device, 1e3 * info.seconds, forecast.total < info.largest_heap ? "fits" : "too large");
+  graft_plan_destroy(plan);
+
+  /* What a library for this model and that phone has to hold: -DGRAFT_OPS=FILE. */
+  options.training = NULL;
+  options.figures = NULL;
+  options.curve = 0;
+  if (graft_model_parts(model, &options, 1, &json) != GRAFT_OK) return fail(context, "parts");
+  printf("%s", json);
   return 0;
 }
 

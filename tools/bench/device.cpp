@@ -46,11 +46,6 @@ std::string matmul_precision_text(const gpu::Target& target) {
   return cat("Products at --matmul-precision ", name, ": f32 operands are rounded", to, "; sums in f32.");
 }
 
-nlohmann::ordered_json matmul_precision_json(const gpu::Target& target) {
-  return {{"asked", kMatmulPrecisions[static_cast<std::size_t>(target.policy.matmul_precision)]},
-          {"rounds", rounds_products(target)}};
-}
-
 void add_caps_flag(CLI::App& app, std::string& given) {
   std::string names;
   for (const gpu::CapsPreset& p : gpu::caps_presets()) names += cat("\n  ", p.name, ": ", p.summary);

@@ -23,8 +23,6 @@ Status apply_caps_to_run(const std::string& given, gpu::Target& target);
 void apply_matmul_precision(const DeviceFlags& flags, gpu::Policy& policy);
 /// What it does on such a device, as a sentence; empty: products of f32 stay in f32 unasked.
 std::string matmul_precision_text(const gpu::Target& target);
-/// {"asked": "high", "rounds": false}
-nlohmann::ordered_json matmul_precision_json(const gpu::Target& target);
 
 /// A device that says on stderr what the validation layers find and, with --verbose, what graft logs.
 /// Destroy it through close(), which fails when validation found anything.

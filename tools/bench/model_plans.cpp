@@ -2,8 +2,7 @@
 
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/passes/decode_graph.h"
-#include "runtime/passes/precision.h"
+#include "runtime/session/plan_parts.h"
 #include "runtime/session/session.h"
 #include "runtime/train/training_graph.h"
 #include "runtime/train/training_plan.h"
@@ -37,18 +36,6 @@ Result<std::vector<NamedPlan>> training_plans(const Model& model, const ModelUse
 }
 
 }  // namespace
-
-Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision) {
-  std::vector<Plan> plans;
-  if (!passes::decoder_ports(model.graph).ok()) return plans;
-  for (const std::uint32_t tokens : {2u, 1u}) {
-    TRY_ASSIGN(Graph graph, passes::decode_graph(model.graph, tokens, 64, tokens == 1));
-    TRY(passes::store_results(graph, precision, passes::low_precision_weights(model.graph),
-                              passes::Parameters::frozen));
-    TRY_ASSIGN(plans.emplace_back(), plan_graph(graph, target));
-  }
-  return plans;
-}
 
 Result<std::vector<NamedPlan>> plans_of_model(const Model& model, const ModelUse& use, const gpu::Target& target,
                                               std::string& untrained) {

@@ -15,10 +15,6 @@ struct NamedPlan {
   Plan plan;
 };
 
-/// Of a language model, else none: a plan of two tokens, which stand for any number of them (what depends on it is a
-/// choice), and of one.
-Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision);
-
 struct ModelUse {
   Bindings bindings = {};  ///< but the batch's
   std::int64_t batch = 1;

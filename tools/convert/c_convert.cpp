@@ -16,6 +16,7 @@
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
 #include "tools/convert/export_snapshot.h"
+#include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/language_model/imatrix_names.h"
 #include "tools/convert/onnx/example_onnx.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
@@ -28,6 +29,7 @@ struct graft_conversion {
   std::string tokenizer_fault;
   std::optional<graft::convert::ConvertedFile> kept;  ///< where no output was named
   std::optional<graft::HostBuffer> bytes;             ///< of a file of it, once they were asked for
+  bool shapes_only = false;                           ///< weights of `kept` have no contents
 };
 
 namespace graft::convert {
@@ -136,6 +138,14 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
     if (asked.cancelled != nullptr && asked.cancelled(asked.user) != 0) return true;
     return asked.progress != nullptr && total != 0 && asked.progress(asked.user, done, total) != 0;
   });
+  if (asked.shapes_only != 0) {
+    if (output != nullptr) return invalid("A model of shapes alone has no file: the output must be NULL.");
+    GRAFT_TRY_ASSIGN(ConvertedDecoder shapes, shapes_of_config(os::system_files(), path, options.weights));
+    made.kept.emplace();
+    made.kept->model = std::move(shapes.model);
+    made.shapes_only = true;
+    return ok_status();
+  }
   Report report;
   auto converted = convert_file(os::system_files(), path, options, report);
   if (converted.ok() || !report.entries.empty()) made.report = report.text();
@@ -152,11 +162,17 @@ Status give_bytes(graft_conversion& conversion, const void** data, std::size_t* 
     return invalid("There are no bytes: a conversion without an output keeps its model.");
   }
   if (!conversion.bytes) {
-    GRAFT_TRY_ASSIGN(conversion.bytes, model_bytes(conversion.kept->model));
+    GRAFT_TRY_ASSIGN(conversion.bytes, model_bytes(conversion.kept->model, conversion.shapes_only));
   }
   if (data != nullptr) *data = conversion.bytes->data();
   if (bytes != nullptr) *bytes = conversion.bytes->size();
   return ok_status();
+}
+
+/// What a config.json says, for what needs names and shapes alone.
+Result<Model> shapes_for(const char* config) {
+  GRAFT_TRY_ASSIGN(ConvertedDecoder shapes, shapes_of_config(os::system_files(), config, {}));
+  return std::move(shapes.model);
 }
 
 Status convert_adapter_to(const char* path, const char* base, const graft_convert_adapter_options* given,
@@ -168,7 +184,8 @@ Status convert_adapter_to(const char* path, const char* base, const graft_conver
   GRAFT_TRY(check_apart(base, output));
   os::FileSystem& files = os::system_files();
   // What is made depends on names and shapes alone: a base of gigabytes is not read for it.
-  GRAFT_TRY_ASSIGN(const Model model, load_model(files, base));
+  const bool planned = std::string_view(base).ends_with(".json");
+  GRAFT_TRY_ASSIGN(const Model model, planned ? shapes_for(base) : load_model(files, base));
   ConvertedFile converted;
   GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model, options.any_base != 0));
   return finish(std::move(converted), output, made);

@@ -1,7 +1,7 @@
 #include <sstream>
 
 #include "tools/common/options.h"
-#include "tools/graft/layer_table.h"
+#include "tools/graft/plan_layers.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/svg_memory.h"
 
@@ -18,7 +18,7 @@ void cell(std::ostringstream& out, const std::string& text) { out << "<td>" << e
 
 }  // namespace
 
-std::string plan_html(const std::string& title, const std::vector<std::string>& reasons, const Plan& plan,
+std::string plan_html(const std::string& title, const std::vector<std::string>& reasons, const PlanDocument& plan,
                       const CurvePicture& curve) {
   std::ostringstream out;
   out << "<!doctype html>\n<html><head><meta charset=\"utf-8\"><title>" << escape_xml(title) << "</title><style>"

@@ -3,41 +3,45 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <utility>
 
-#include "runtime/exec/program.h"
 #include "tools/common/options.h"
-#include "tools/graft/layer_table.h"
 
 namespace graft::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kNodesInTable = 12;
 
-std::string name_of(MemoryClass c) { return std::string(memory_class_name(c)); }
+std::string bytes_in(const PlanDocument& part, const char* name) { return bytes_text(count_in(part, name)); }
 
-void print_saved(const Plan& plan) {
-  if (plan.saved.empty()) return;
-  std::uint64_t bytes = 0;
-  for (const SavedValue& saved : plan.saved) bytes += saved.bytes;
-  std::printf("\nSaved for backward: %zu values, %s\n", plan.saved.size(), bytes_text(bytes).c_str());
-  for (const SavedValue& saved : plan.saved) {
-    std::printf("  %-32s %14s  read by %s%s\n", saved.name.c_str(), bytes_text(saved.bytes).c_str(),
-                saved.readers.empty() ? "?" : saved.readers.front().c_str(),
-                saved.readers.size() > 1 ? cat(" and ", saved.readers.size() - 1, " more").c_str() : "");
+/// "1.23 M", of a count or of FLOPs.
+std::string si_in(const PlanDocument& part, const char* name) { return si_text(number_in(part, name)); }
+
+std::uint64_t sum_of(const PlanDocument& rows, const char* name) {
+  std::uint64_t sum = 0;
+  for (const PlanDocument& row : rows) sum += count_in(row, name);
+  return sum;
+}
+
+void print_saved(const PlanDocument& saved) {
+  if (saved.empty()) return;
+  std::printf("\nSaved for backward: %zu values, %s\n", saved.size(), bytes_text(sum_of(saved, "bytes")).c_str());
+  for (const PlanDocument& value : saved) {
+    const PlanDocument& readers = value.at("readers");
+    std::printf("  %-32s %14s  read by %s%s\n", text_in(value, "name").c_str(), bytes_in(value, "bytes").c_str(),
+                readers.empty() ? "?" : readers.front().get_ref<const std::string&>().c_str(),
+                readers.size() > 1 ? cat(" and ", readers.size() - 1, " more").c_str() : "");
   }
 }
 
-void print_recomputed(const Plan& plan) {
-  if (plan.recomputed.empty()) return;
-  std::uint64_t bytes = 0;
-  for (const RecomputedValue& value : plan.recomputed) bytes += value.bytes;
-  std::printf("\nComputed again in the backward pass: %zu values, %s, %sFLOP more\n", plan.recomputed.size(),
-              bytes_text(bytes).c_str(), (si_text(static_cast<double>(plan.recomputed_flops)) + " ").c_str());
-  for (const RecomputedValue& value : plan.recomputed) {
-    std::printf("  %-32s %14s  %sFLOP by %s\n", value.name.c_str(), bytes_text(value.bytes).c_str(),
-                (si_text(static_cast<double>(value.flops)) + " ").c_str(), value.producer.c_str());
+void print_recomputed(const PlanDocument& plan) {
+  const PlanDocument& recomputed = plan.at("recomputed");
+  if (recomputed.empty()) return;
+  std::printf("\nComputed again in the backward pass: %zu values, %s, %sFLOP more\n", recomputed.size(),
+              bytes_text(sum_of(recomputed, "bytes")).c_str(), (si_in(plan, "recomputed_flops") + " ").c_str());
+  for (const PlanDocument& value : recomputed) {
+    std::printf("  %-32s %14s  %sFLOP by %s\n", text_in(value, "name").c_str(), bytes_in(value, "bytes").c_str(),
+                (si_in(value, "flops") + " ").c_str(), text_in(value, "producer").c_str());
   }
 }
 
@@ -45,49 +49,46 @@ double percent_of(std::uint64_t part, std::uint64_t whole) {
   return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::uint64_t>(whole, 1));
 }
 
-std::size_t dispatches_of(const Plan& plan) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& s) { return s.kind == StepKind::dispatch; }));
-}
-
 /// Dispatches that stand for those of many tensors, and nodes that stand for several.
-void print_merged(const Plan& plan) {
-  for (const Step& step : plan.steps) {
-    if (step.merged < 2) continue;
-    std::printf("One dispatch of %s for %u tensors or parts of them.\n", plan.nodes[step.node].op.c_str(), step.merged);
+void print_merged(const PlanDocument& plan) {
+  for (const PlanDocument& dispatch : plan.at("merged")) {
+    std::printf("One dispatch of %s for %llu tensors or parts of them.\n", text_in(dispatch, "op").c_str(),
+                static_cast<unsigned long long>(count_in(dispatch, "tensors")));
   }
-  std::uint32_t fused = 0;
-  std::uint32_t parts = 0;
-  for (const PlanNode& node : plan.nodes) {
-    if (node.parts < 2) continue;
+  std::uint64_t fused = 0;
+  std::uint64_t parts = 0;
+  for (const PlanDocument& node : plan.at("nodes")) {
+    if (count_in(node, "parts") < 2) continue;
     ++fused;
-    parts += node.parts;
+    parts += count_in(node, "parts");
   }
   if (fused != 0) {
-    std::printf("%u fused nodes do the work of %u: elementwise ops, products and norms with what stands beside them.\n",
-                fused, parts);
+    std::printf(
+        "%llu fused nodes do the work of %llu: elementwise ops, products and norms with what stands beside them.\n",
+        static_cast<unsigned long long>(fused), static_cast<unsigned long long>(parts));
   }
 }
 
-void print_costliest(const Plan& plan) {
-  std::vector<const PlanNode*> nodes;
-  for (const PlanNode& node : plan.nodes) nodes.push_back(&node);
-  std::stable_sort(nodes.begin(), nodes.end(), [](const auto* a, const auto* b) { return a->flops > b->flops; });
+void print_costliest(const PlanDocument& plan) {
+  std::vector<std::pair<std::uint64_t, const PlanDocument*>> nodes;
+  for (const PlanDocument& node : plan.at("nodes")) nodes.emplace_back(count_in(node, "flops"), &node);
+  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   if (nodes.size() > kNodesInTable) nodes.resize(kNodesInTable);
   std::printf("\n%-44s %-20s %10s %14s %14s\n", "costliest nodes", "op", "FLOPs", "moved", "live then");
-  for (const PlanNode* node : nodes) {
-    std::printf("%-44s %-20s %10s %14s %14s\n", node->name.c_str(), node->op.c_str(),
-                si_text(static_cast<double>(node->flops)).c_str(), bytes_text(node->bytes).c_str(),
-                bytes_text(node->live_bytes).c_str());
+  for (const auto& [flops, node] : nodes) {
+    std::printf("%-44s %-20s %10s %14s %14s\n", text_in(*node, "name").c_str(), text_in(*node, "op").c_str(),
+                si_text(static_cast<double>(flops)).c_str(), bytes_in(*node, "bytes").c_str(),
+                bytes_in(*node, "live_bytes").c_str());
   }
 }
 
 // Nodes that made the same choice for the same reason stand on one line.
-void print_choices(const Plan& plan) {
+void print_choices(const PlanDocument& plan) {
   std::map<std::pair<std::string, std::string>, std::uint32_t> counts;
-  for (const PlanNode& node : plan.nodes) {
-    for (const PlanChoice& choice : node.choices) {
-      ++counts[{cat(choice.key.substr(0, choice.key.find(' ')), ": ", choice.variant), choice.why}];
+  for (const PlanDocument& node : plan.at("nodes")) {
+    for (const PlanDocument& choice : node.at("choices")) {
+      const std::string& key = text_in(choice, "key");
+      ++counts[{cat(key.substr(0, key.find(' ')), ": ", text_in(choice, "variant")), text_in(choice, "why")}];
     }
   }
   if (counts.empty()) return;
@@ -97,159 +98,136 @@ void print_choices(const Plan& plan) {
   }
 }
 
+/// "+12 gelu, -12 erf"; what came first.
+std::string changes_text(const PlanDocument& changes) {
+  std::string more, fewer;
+  for (const auto& [op, value] : changes.items()) {
+    const auto count = value.get<std::int64_t>();
+    std::string& list = count > 0 ? more : fewer;
+    list += cat(list.empty() ? "" : ", ", count > 0 ? "+" : "", count, " ", op);
+  }
+  return cat(more, more.empty() || fewer.empty() ? "" : ", ", fewer);
+}
+
 }  // namespace
 
-void print_plan(const Plan& plan, const gpu::Quirks& quirks, const std::string& title) {
+void print_plan(const PlanDocument& plan, const std::string& title) {
   std::printf("%s\n\n", title.c_str());
-  for (std::size_t i = 0; i < kMemoryClasses; ++i) {
-    const auto c = static_cast<MemoryClass>(i);
-    std::printf("  %-12s %14s  %s\n", name_of(c).c_str(), bytes_text(plan.memory[c]).c_str(),
-                grouped(plan.memory[c]).c_str());
+  for (const auto& [name, bytes] : plan.at("memory").items()) {
+    const auto count = bytes.get<std::uint64_t>();
+    std::printf("  %-12s %14s  %s\n", name.c_str(), bytes_text(count).c_str(), grouped(count).c_str());
   }
-  std::printf("  %-12s %14s  %s\n", "total", bytes_text(plan.memory.total()).c_str(),
-              grouped(plan.memory.total()).c_str());
-  std::printf("\nArena %s; the largest sum of live bytes is %s", bytes_text(plan.transient_bytes).c_str(),
-              bytes_text(plan.lower_bound).c_str());
-  if (plan.peak_node != kNoIndex) {
-    const PlanNode& peak = plan.nodes[plan.peak_node];
-    std::printf(", at node %u of %zu: %s (%s)", plan.peak_node + 1, plan.nodes.size(), peak.name.c_str(),
-                peak.op.c_str());
+  std::printf("  %-12s %14s  %s\n", "total", bytes_in(plan, "total").c_str(), grouped(count_in(plan, "total")).c_str());
+  std::printf("\nArena %s; the largest sum of live bytes is %s", bytes_in(plan, "arena").c_str(),
+              bytes_in(plan, "lower_bound").c_str());
+  if (plan.contains("peak")) {
+    const std::uint64_t place = count_in(plan, "peak");
+    const PlanDocument& peak = plan.at("nodes").at(place);
+    std::printf(", at node %llu of %zu: %s (%s)", static_cast<unsigned long long>(place + 1), plan.at("nodes").size(),
+                text_in(peak, "name").c_str(), text_in(peak, "op").c_str());
   }
-  std::uint64_t moved = 0;
-  for (const Step& step : plan.steps) moved += step.kind == StepKind::dispatch ? step.bytes : 0;
-  std::printf(".\n%sFLOP, %s moved, %zu dispatches of %zu kernels, %u barriers; %zu submissions at most.\n",
-              (si_text(static_cast<double>(plan.flops)) + " ").c_str(), bytes_text(moved).c_str(), dispatches_of(plan),
-              plan.kernels.size(), plan.barriers, list_ends(plan, quirks).size());
+  std::printf(".\n%sFLOP, %s moved, %llu dispatches of %llu kernels, %llu barriers; %llu submissions at most.\n",
+              (si_in(plan, "flops") + " ").c_str(), bytes_in(plan, "bytes_moved").c_str(),
+              static_cast<unsigned long long>(count_in(plan, "dispatches")),
+              static_cast<unsigned long long>(count_in(plan, "kernels")),
+              static_cast<unsigned long long>(count_in(plan, "barriers")),
+              static_cast<unsigned long long>(count_in(plan, "submissions_at_most")));
   print_merged(plan);
-  print_saved(plan);
+  print_saved(plan.at("saved"));
   print_recomputed(plan);
   print_costliest(plan);
   print_choices(plan);
 }
 
-nlohmann::ordered_json memory_json(const MemoryByClass& memory) {
-  nlohmann::ordered_json classes = nlohmann::ordered_json::object();
-  for (std::size_t i = 0; i < kMemoryClasses; ++i) {
-    const auto c = static_cast<MemoryClass>(i);
-    classes[name_of(c)] = memory[c];
-  }
-  return classes;
-}
-
-void print_precision(const passes::PrecisionReport& report) {
-  if (report.rows.empty()) return;
+void print_precision(const PlanDocument& report) {
+  const PlanDocument& precision = report.at("precision");
+  if (precision.at("ops").empty()) return;
   std::printf("Kept as %s, or in f32 where a reason is given; kernels compute in f32 all the same:\n",
-              std::string(dtype_name(report.storage)).c_str());
-  for (const passes::PrecisionRow& row : report.rows) {
-    std::printf("  %-24s %-8s %-5s %6llu values %14s  %s\n", row.op.c_str(), row.backward ? "backward" : "",
-                std::string(dtype_name(row.storage)).c_str(), static_cast<unsigned long long>(row.values),
-                bytes_text(row.bytes).c_str(), row.reason.c_str());
+              text_in(precision, "storage").c_str());
+  for (const PlanDocument& row : precision.at("ops")) {
+    std::printf("  %-24s %-8s %-5s %6llu values %14s  %s\n", text_in(row, "op").c_str(),
+                flag_in(row, "backward") ? "backward" : "", text_in(row, "storage").c_str(),
+                static_cast<unsigned long long>(count_in(row, "values")), bytes_in(row, "bytes").c_str(),
+                text_in(row, "reason").c_str());
   }
   std::printf("  optimizer state and inputs: f32\n\n");
 }
 
-nlohmann::ordered_json precision_json(const passes::PrecisionReport& report) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const passes::PrecisionRow& row : report.rows) {
-    rows.push_back({{"op", row.op},
-                    {"backward", row.backward},
-                    {"storage", dtype_name(row.storage)},
-                    {"values", row.values},
-                    {"bytes", row.bytes},
-                    {"reason", row.reason}});
+std::string matmul_precision_text(const PlanDocument& report) {
+  const PlanDocument& products = report.at("matmul_precision");
+  const std::string& asked = text_in(products, "asked");
+  if (asked == "highest") return {};
+  if (!flag_in(products, "rounds")) {
+    return cat("Products at --matmul-precision ", asked, " stay in f32: ", text_in(report, "device"),
+               " has no matrix units that graft uses.");
   }
-  return {{"storage", dtype_name(report.storage)}, {"ops", rows}};
+  std::string to;
+  const auto add = [&](const char* rounds, const char* how) {
+    if (flag_in(products, rounds)) to += (to.empty() ? "" : ",") + std::string(how);
+  };
+  add("to_f16", " to f16 for matrix units");
+  add("to_bf16", " to bf16 for them beside bf16 operands");
+  add("to_8_bits", " to 8 bits beside quantized weights");
+  return cat("Products at --matmul-precision ", asked, ": f32 operands are rounded", to, "; sums in f32.");
 }
 
-void print_curve(const train::TrainingCurve& curve) {
+void print_passes(const PlanDocument& report) {
+  std::printf("Passes over the forward graph:\n");
+  for (const PlanDocument& note : report.at("passes")) {
+    std::printf("  %-20s %5llu -> %5llu nodes  %s\n", text_in(note, "pass").c_str(),
+                static_cast<unsigned long long>(count_in(note, "nodes_before")),
+                static_cast<unsigned long long>(count_in(note, "nodes_after")),
+                changes_text(note.at("changes")).c_str());
+  }
+  std::printf("\n");
+}
+
+void print_curve(const PlanDocument& report) {
+  const PlanDocument& curve = report.at("curve");
   std::printf("Memory against work, as results are computed again in the backward pass:\n");
   std::printf("  %14s %8s %14s %14s %10s\n", "at least", "share", "more FLOPs", "more moved", "results");
-  const std::uint64_t whole = curve.fixed_bytes + curve.points.front().peak;
-  for (const RecomputePoint& p : curve.points) {
-    const std::uint64_t bytes = curve.fixed_bytes + p.peak;
-    std::printf("  %14s %7.1f%% %13.2f%% %14s %10u\n", bytes_text(bytes).c_str(), percent_of(bytes, whole),
-                percent_of(p.extra_flops, curve.flops), bytes_text(p.extra_bytes).c_str(), p.recomputed);
+  const std::uint64_t whole = count_in(curve.at("points").front(), "bytes");
+  for (const PlanDocument& point : curve.at("points")) {
+    const std::uint64_t bytes = count_in(point, "bytes");
+    std::printf("  %14s %7.1f%% %13.2f%% %14s %10llu\n", bytes_text(bytes).c_str(), percent_of(bytes, whole),
+                percent_of(count_in(point, "extra_flops"), count_in(curve, "flops")),
+                bytes_in(point, "extra_bytes_moved").c_str(),
+                static_cast<unsigned long long>(count_in(point, "recomputed")));
   }
 }
 
-nlohmann::ordered_json curve_json(const train::TrainingCurve& curve) {
-  nlohmann::ordered_json points = nlohmann::ordered_json::array();
-  for (const RecomputePoint& p : curve.points) {
-    points.push_back({{"bytes", curve.fixed_bytes + p.peak},
-                      {"arena", p.peak},
-                      {"extra_flops", p.extra_flops},
-                      {"extra_bytes_moved", p.extra_bytes},
-                      {"recomputed", p.recomputed}});
+void print_time(const PlanDocument& report, const char* what) {
+  const PlanDocument& time = report.at("time");
+  const auto ms = [](const PlanDocument& of, const char* name) { return 1e3 * number_in(of, name); };
+  std::printf("By the figures of %s %s takes about %.3g ms: arithmetic %.3g, memory %.3g, dispatches %.3g.\n%s\n",
+              text_in(time, "device").c_str(), what, ms(time, "seconds"), ms(time, "arithmetic_s"),
+              ms(time, "memory_s"), ms(time, "dispatching_s"), text_in(time, "error").c_str());
+  std::printf("\n%-44s %-20s %10s %7s  %s\n", "longest nodes", "op", "ms", "share", "most of it");
+  const PlanDocument& nodes = time.at("nodes");
+  for (std::size_t i = 0; i < std::min(nodes.size(), kNodesInTable); ++i) {
+    const PlanDocument& node = nodes[i];
+    const double arithmetic = number_in(node, "arithmetic_s"), memory = number_in(node, "memory_s");
+    const bool handing = number_in(node, "dispatching_s") > std::max(arithmetic, memory);
+    std::printf("%-44s %-20s %10.3g %6.1f%%  %s\n", text_in(node, "name").c_str(), text_in(node, "op").c_str(),
+                ms(node, "seconds"), 100 * number_in(node, "seconds") / number_in(time, "seconds"),
+                handing               ? "dispatches"
+                : memory > arithmetic ? "memory"
+                                      : "arithmetic");
   }
-  return {{"flops", curve.flops}, {"fixed_bytes", curve.fixed_bytes}, {"points", points}};
 }
 
-nlohmann::ordered_json plan_json(const Plan& plan, const gpu::Quirks& quirks) {
-  Json nodes = Json::array();
-  for (const PlanNode& node : plan.nodes) {
-    Json choices = Json::array();
-    for (const PlanChoice& choice : node.choices) {
-      choices.push_back({{"key", choice.key}, {"variant", choice.variant}, {"why", choice.why}});
+PlanDocument plan_json(PlanDocument report, const std::string& path) {
+  for (const char* name : {"to_f16", "to_bf16", "to_8_bits"}) report.at("matmul_precision").erase(name);
+  for (PlanDocument& plan : report.at("plans")) {
+    for (const char* name : {"bytes_moved", "peak", "merged"}) plan.erase(name);
+    for (PlanDocument& node : plan.at("nodes")) node.erase("parts");
+    for (PlanDocument& value : plan.at("values")) {
+      for (const char* name : {"storage", "saved"}) value.erase(name);
     }
-    nodes.push_back({{"name", node.name},
-                     {"op", node.op},
-                     {"backward", node.backward},
-                     {"recomputed", node.recomputed},
-                     {"flops", node.flops},
-                     {"bytes", node.bytes},
-                     {"scratch_bytes", node.scratch_bytes},
-                     {"whole_scratch_bytes", node.whole_scratch_bytes},
-                     {"live_bytes", node.live_bytes},
-                     {"dispatches", node.steps},
-                     {"choices", std::move(choices)}});
   }
-  Json values = Json::array();
-  for (const PlanValue& value : plan.values) {
-    values.push_back({{"name", value.name},
-                      {"class", name_of(value.memory_class)},
-                      {"space", std::string(space_name(value.space))},
-                      {"offset", value.offset},
-                      {"bytes", value.bytes},
-                      {"first", value.first},
-                      {"last", value.last}});
-  }
-  Json saved = Json::array();
-  for (const SavedValue& value : plan.saved) {
-    saved.push_back(
-        {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"readers", value.readers}});
-  }
-  Json out = {{"memory", memory_json(plan.memory)},
-              {"total", plan.memory.total()},
-              {"arena", plan.transient_bytes},
-              {"lower_bound", plan.lower_bound},
-              {"flops", plan.flops},
-              {"recomputed_flops", plan.recomputed_flops},
-              {"dispatches", dispatches_of(plan)},
-              {"barriers", plan.barriers},
-              {"submissions_at_most", list_ends(plan, quirks).size()},
-              {"kernels", plan.kernels.size()}};
-  if (plan.peak_node != kNoIndex) out["peak_node"] = plan.nodes[plan.peak_node].name;
-  Json recomputed = Json::array();
-  for (const RecomputedValue& value : plan.recomputed) {
-    recomputed.push_back(
-        {{"name", value.name}, {"bytes", value.bytes}, {"producer", value.producer}, {"flops", value.flops}});
-  }
-  Json layers = Json::array();
-  for (const LayerRow& row : layer_rows(plan)) {
-    layers.push_back({{"name", row.name},
-                      {"op", row.op},
-                      {"saved_bytes", row.saved_bytes},
-                      {"forward_flops", row.forward_flops},
-                      {"backward_flops", row.backward_flops},
-                      {"bytes_moved", row.moved_bytes},
-                      {"recomputed", row.recomputed}});
-  }
-  out["saved"] = std::move(saved);
-  out["recomputed"] = std::move(recomputed);
-  out["layers"] = std::move(layers);
-  out["nodes"] = std::move(nodes);
-  out["values"] = std::move(values);
-  return out;
+  PlanDocument all = {{"model", path}};
+  for (auto&& item : report.items()) all[item.key()] = std::move(item.value());
+  return all;
 }
 
 }  // namespace graft::cli

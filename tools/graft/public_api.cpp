@@ -77,6 +77,7 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   if (flags.matmul_precision == "high") options.matmul_precision = GRAFT_MATMUL_HIGH;
   if (flags.matmul_precision == "medium") options.matmul_precision = GRAFT_MATMUL_MEDIUM;
   options.validate = flags.validate ? 1 : 0;
+  options.plans_only = flags.use == DeviceUse::plan ? 1 : 0;
   graft_context* made = nullptr;
   const graft_status created = graft_context_create(&options, &made);
   Owned<graft_context> context(made);

@@ -31,6 +31,7 @@ struct Destroy {
   void operator()(graft_delta* delta) const { graft_delta_destroy(delta); }
   void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }
   void operator()(graft_server* server) const { graft_server_destroy(server); }
+  void operator()(graft_plan* plan) const { graft_plan_destroy(plan); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Destroy>;

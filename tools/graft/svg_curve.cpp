@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tools/common/options.h"
+#include "tools/graft/plan_layers.h"
 
 namespace graft::cli {
 namespace {
@@ -29,15 +30,14 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
   svg.text(panel.x, panel.y + 12, "memory against work: what computing results again would save", "start", 13, "#111",
            "font-weight=\"600\"");
   if (curve.points.empty()) return;
-  const double whole = static_cast<double>(curve.fixed_bytes + curve.points.front().peak);
+  const double whole = static_cast<double>(curve.points.front().bytes);
   // This plan may take more than the curve says: the arena is not always packed without a gap.
   const double most =
-      static_cast<double>(std::max({curve.budget, curve.fixed_bytes + curve.points.front().peak, curve.chosen_bytes})) *
-      1.04;
-  const double least = static_cast<double>(curve.fixed_bytes + curve.points.back().peak);
+      static_cast<double>(std::max({curve.budget, curve.points.front().bytes, curve.chosen_bytes})) * 1.04;
+  const double least = static_cast<double>(curve.points.back().bytes);
   const double low = std::max(0.0, 1.2 * std::min(least, static_cast<double>(curve.chosen_bytes)) - 0.2 * most);
   double top = 1;
-  for (const RecomputePoint& p : curve.points) top = std::max(top, share(p.extra_flops, curve.flops));
+  for (const graft_plan_point& p : curve.points) top = std::max(top, share(p.extra_flops, curve.flops));
   top = std::max(top, share(curve.chosen_flops, curve.flops)) * 1.1;
   const double width = panel.width - kLeft, height = panel.height - kTop - kBottom;
   const auto px = [&](double bytes) { return panel.x + kLeft + (bytes - low) / (most - low) * width; };
@@ -54,14 +54,14 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
   svg.text(px((low + most) / 2), panel.y + panel.height - 6, "memory of the run (vertical: more FLOPs)", "middle", 11,
            "#444");
   std::vector<std::pair<double, double>> line;
-  for (const RecomputePoint& p : curve.points) {
-    const double x = px(static_cast<double>(curve.fixed_bytes + p.peak));
+  for (const graft_plan_point& p : curve.points) {
+    const double x = px(static_cast<double>(p.bytes));
     if (!line.empty()) line.emplace_back(x, line.back().second);
     line.emplace_back(x, py(share(p.extra_flops, curve.flops)));
   }
   svg.path(line, kCurveColor, 1.6);
-  for (const RecomputePoint& p : curve.points) {
-    const std::uint64_t bytes = curve.fixed_bytes + p.peak;
+  for (const graft_plan_point& p : curve.points) {
+    const std::uint64_t bytes = p.bytes;
     svg.rect(px(static_cast<double>(bytes)) - 2.5, py(share(p.extra_flops, curve.flops)) - 2.5, 5, 5, kCurveColor,
              cat(bytes_text(bytes), " (", percent(100 * static_cast<double>(bytes) / whole), "), ",
                  percent(share(p.extra_flops, curve.flops)), " more FLOPs, ", p.recomputed, " results again"));
@@ -76,7 +76,7 @@ void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve) {
   svg.text(x, y - 9, "this plan", x > panel.x + panel.width - 40 ? "end" : "middle", 11, kMark);
 }
 
-void draw_layers(Svg& svg, const Panel& panel, const Plan& plan) {
+void draw_layers(Svg& svg, const Panel& panel, const PlanDocument& plan) {
   std::vector<LayerRow> rows = repeated_layers(layer_rows(plan));
   std::stable_sort(rows.begin(), rows.end(), [](const LayerRow& a, const LayerRow& b) {
     return std::pair(a.saved_bytes, a.forward_flops + a.backward_flops) >

@@ -4,18 +4,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/plan/plan.h"
-#include "tools/graft/layer_table.h"
+#include "graft/plan.h"
+#include "tools/graft/plan_document.h"
 #include "tools/graft/svg.h"
 
 namespace graft::cli {
 
 /// The trades between memory and work, and where the plan stands among them.
 struct CurvePicture {
-  std::vector<RecomputePoint> points;
-  std::uint64_t fixed_bytes = 0;  ///< beside the arena
-  std::uint64_t flops = 0;        ///< of a step that computes nothing again
-  std::uint64_t budget = 0;       ///< 0: none
+  std::vector<graft_plan_point> points;
+  std::uint64_t flops = 0;   ///< of a step that computes nothing again
+  std::uint64_t budget = 0;  ///< 0: none
   std::uint64_t chosen_bytes = 0;
   std::uint64_t chosen_flops = 0;  ///< extra
 };
@@ -27,6 +26,6 @@ struct Panel {
 void draw_curve(Svg& svg, const Panel& panel, const CurvePicture& curve);
 
 /// As many rows as fit, those with the most saved bytes and FLOPs.
-void draw_layers(Svg& svg, const Panel& panel, const Plan& plan);
+void draw_layers(Svg& svg, const Panel& panel, const PlanDocument& plan);
 
 }  // namespace graft::cli

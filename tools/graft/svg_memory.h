@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "runtime/plan/plan.h"
+#include "tools/graft/plan_document.h"
 #include "tools/graft/svg_curve.h"
 
 namespace graft::cli {
 
-/// x: nodes in the order of execution; y: bytes in the arena. Backward nodes lie on a shaded ground; the fullest
-/// moment is marked; hovering over a box names the value.
-std::string memory_svg(const std::string& title, const Plan& plan, const CurvePicture& curve = {});
+/// Of one of a document's plans. x: nodes in the order of execution; y: bytes in the arena. Backward nodes lie on a
+/// shaded ground; the fullest moment is marked; hovering over a box names the value.
+std::string memory_svg(const std::string& title, const PlanDocument& plan, const CurvePicture& curve = {});
 
 }  // namespace graft::cli

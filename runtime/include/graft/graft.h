@@ -128,13 +128,12 @@ typedef struct graft_context_options { /* What a context is made with. */
   graft_log_level log_level;
   graft_matmul_precision matmul_precision;
   graft_priority priority; /* of no effect on a device of the app's own, or whose driver has no such */
-  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is not looked for then
-   */
+  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is then not used */
   void (*vulkan_get_instance_proc_addr)(void);
   /* 1: under the Vulkan validation layers, for tests. What they find is logged as errors that begin with "validation: "
-     when the context goes, as it may end with something that is not given back. not_found: they are not installed. Of
-     no effect on a device of the app's own. */
+     when the context goes. not_found: they are not installed. Of no effect on a device of the app's own. */
   int validate;
+  int plans_only; /* 1: for plans and forecasts alone, for which a device that only compiles will do; nothing runs */
 } graft_context_options;
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where
@@ -192,6 +191,7 @@ typedef struct graft_model_options { /* How a model is loaded. */
   size_t struct_size;
   graft_weight_check check;
   int allow_non_finite; /* 1: weights that hold NaN or infinity may be stored in this model and saved; else refused */
+  int shapes_only; /* 1: of a context for plans alone: weights may lack contents (graft_convert_options.shapes_only) */
 } graft_model_options;
 
 /* options may be NULL. Otherwise as graft_model_load. */

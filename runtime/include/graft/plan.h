@@ -33,7 +33,7 @@ GRAFT_API graft_status graft_model_layers(graft_model* model, const graft_bindin
 
 /* ---- Plans ---------------------------------------------------------------------------------------------------- */
 
-/* What a session or a trainer would do on the context's device, or for one of another kind. */
+/* What a session or a trainer would do on the context's device, or on one that is not here. */
 typedef struct graft_plan graft_plan;
 
 /* What is planned. */
@@ -41,15 +41,76 @@ typedef struct graft_plan_options {
   size_t struct_size;
   const graft_trainer_options* training; /* a training step; NULL: inference */
   const graft_session_options* session;  /* of inference: bindings, the precision, the budget; NULL: the usual ones */
-  const char* caps;                      /* another device by its name in `graft plan --caps`, as in "adreno-7xx" */
-  int curve;                             /* 1: of training, memory against work: graft_plan_curve */
+  /* Another device: a name of graft_known_device_at(), as in "adreno-7xx", or what `graft devices --json` prints of it,
+     as the name of a file that ends in .json, or as text that begins with '{' or '['. NULL: the context's */
+  const char* caps;
+  int curve; /* 1: of training, memory against work: graft_plan_curve */
+  /* What `graft bench device --json` prints of that device, as the name of a file or as text, or the
+     name of a known device with figures, or "" for what is known of the one that is planned for: by these the time is
+     estimated. invalid_argument: nothing is known of it. NULL: no time is. Not of several workers */
+  const char* figures;
+  int passes;          /* 1: the report says what each pass over the graph made of it */
+  int no_fusion;       /* 1: of inference, every op and every tensor has dispatches of its own */
+  uint32_t workers;    /* of training: of so many workers of one run (graft/distribute.h), what each needs; 0: 1 */
+  int shard_optimizer; /* 1: what worker 0 of these needs where they share the optimizer's state */
+  graft_matmul_precision matmul_precision; /* in place of the context's; GRAFT_MATMUL_HIGHEST: the context's */
+  /* Largest device memory in bytes beside the weights, in place of that of the session; of training
+     graft_trainer_options has its own. It costs one more planning. 0: none */
+  uint64_t budget_beside_weights;
 } graft_plan_options;
+
+/* A device that graft knows without having it. */
+typedef struct graft_known_device {
+  size_t struct_size;
+  const char* name; /* for graft_plan_options */
+  const char* summary;
+  int has_figures; /* 1: also how fast it is, by what its maker publishes */
+} graft_known_device;
+
+/* Those without figures first. GRAFT_NOT_FOUND, without a message, where index is beyond the last. */
+GRAFT_API graft_status graft_known_device_at(size_t index, graft_known_device* device);
 
 /* options may be NULL. out_of_memory where nothing fits the budget. */
 GRAFT_API graft_status graft_plan_create(graft_model* model, const graft_plan_options* options, graft_plan** plan);
 GRAFT_API void graft_plan_destroy(graft_plan* plan);
 /* As graft_forecast_training; the explanation is valid as long as the plan. */
 GRAFT_API graft_status graft_plan_forecast(const graft_plan* plan, graft_forecast* forecast);
+
+/* What a plan says beside its forecast. */
+typedef struct graft_plan_info {
+  size_t struct_size;
+  const char* device;     /* that it is for, valid as long as the plan */
+  uint64_t largest_heap;  /* of that device, in bytes: what plans live in; 0: not known */
+  uint64_t budget;        /* that was kept to; 0: none */
+  uint64_t unconstrained; /* bytes that training would take without it; 0: not known */
+  uint32_t micro_batches; /* of a step; 1 of inference */
+  int accumulates;        /* 1: an update of its own takes the optimizer's step after the micro-batches */
+  uint64_t arena;         /* bytes for values that come and go */
+  uint64_t lower_bound;   /* in use at the fullest moment: no arena needs less in this order */
+  size_t peak_node;       /* where that is; the number of nodes where nothing comes and goes */
+  uint64_t bytes_moved;   /* read and written by a run of the nodes */
+  uint32_t dispatches, kernels, barriers;
+  uint32_t submissions; /* at most */
+  /* Of several workers: micro-batches of a step, the most of these of one, bytes of the host's memory for gradients,
+     and bytes that one sends in a step and receives; 0 of one. */
+  uint64_t worker_slots, worker_most, worker_host_bytes, worker_sent_bytes;
+  /* With graft_plan_options.figures: of a step or a forward pass; 0 without. They are for comparing models, batches and
+     devices: see "error" of the report. */
+  double seconds, arithmetic_seconds, memory_seconds, dispatching_seconds;
+} graft_plan_info;
+
+/* Fills info. */
+GRAFT_API graft_status graft_plan_describe(const graft_plan* plan, graft_plan_info* info);
+/* All of it as a JSON object, which docs/formats.md describes: memory by class, saved and recomputed values, layers,
+   nodes and which kernels they take for which reason, values and where they lie, what is kept in 16 bits, and what was
+   asked for beside. Valid until the plan's next call of this. */
+GRAFT_API graft_status graft_plan_report(graft_plan* plan, const char** json);
+/* What a build of graft (GRAFT_OPS of its CMakeLists.txt) must hold for the model, as the text of a file: the ops and
+   kernels of inference, of text where it is a language model, and with options->training of training. Both `training`
+   and `session` may be given. for_one: 1: for the device of `caps`, or without for the context's; 0: for all that graft
+   knows. Takes as long as some dozens of plans. Valid until the model's next call of this. */
+GRAFT_API graft_status graft_model_parts(graft_model* model, const graft_plan_options* options, int for_one,
+                                         const char** text);
 
 /* One choice between memory and work: some results are computed again in the backward pass. */
 typedef struct graft_plan_point {
@@ -74,6 +135,7 @@ typedef struct graft_plan_node {
   uint64_t scratch_bytes; /* workspace */
   uint64_t live_bytes;    /* of results that are in memory while it runs */
   uint32_t dispatches;
+  uint32_t parts; /* nodes of the network that it is: more than 1 where it was fused */
 } graft_plan_node;
 
 /* How many nodes the plan has; 0 for NULL. */
@@ -91,6 +153,8 @@ typedef struct graft_plan_value {
   uint32_t first; /* the node that needs it first */
   uint32_t last;  /* and last; the number of nodes where it is kept to the end */
   int saved;      /* 1: it outlives the forward pass for the backward pass */
+  /* Of the arena: values of the same number share memory, views and results that overwrite operands; else -1. */
+  int64_t storage;
 } graft_plan_value;
 
 /* How many values have memory; 0 for NULL. */

@@ -176,7 +176,20 @@ typedef struct graft_trainer_options {
   struct graft_model* teacher;
   int own_distill_weight;
   double distill_weight; /* 0 to 1; 0.5 without own_distill_weight. Of the loss "distill" in `losses` as well */
+  /* 1: the numbers of the optimizer and of the schedule, momentum, nesterov, layer_decay, gamma, step_size and their
+     like, count as they are, zeros too: graft_trainer_defaults() fills them. 0: where they are zero the usual ones */
+  int own_numbers;
+  int no_evaluation; /* 1: nothing will be evaluated, and no memory is taken for it */
+  int shrinkable;    /* 1: micro_batch is the most, and a budget may make it smaller */
+  /* Of device memory in bytes beside the weights that are not trained, in place of `budget`; 0: none. It costs one
+     more planning. */
+  uint64_t budget_beside_weights;
 } graft_trainer_options;
+
+/* Fills in the optimizer's own numbers, the weight decay among them, and the usual ones of schedules, and sets
+   own_numbers: change what shall differ. `options` has its struct_size. invalid_argument: no such optimizer, or a
+   struct without own_numbers; nothing changed. */
+GRAFT_API graft_status graft_trainer_defaults(graft_optimizer optimizer, graft_trainer_options* options);
 
 /* What a step or an evaluation gives back. */
 typedef struct graft_metrics {

@@ -139,6 +139,7 @@ graft_status graft_model_merge_adapters(graft_model* model, const char* quantize
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY(check_unused(*model, "its adapters are merged"));
+    GRAFT_TRY(need_contents(*model));
     if (!model->base) return invalid("The model has no adapters that could be merged.");
     GRAFT_TRY_ASSIGN(const auto blocks, parse_block_format(quantize == nullptr ? "" : quantize));
     GRAFT_TRY_ASSIGN(const Model adapters, adapter_of(model->model));

@@ -107,7 +107,8 @@ Status open_context(graft_context& context, const graft_context_options* given,
   device.priority = static_cast<vulkan::QueuePriority>(priority);
   if (options.pipeline_cache != nullptr) device.pipeline_cache_path = options.pipeline_cache;
   GRAFT_TRY_ASSIGN(auto opened, vulkan::create_device(device));
-  GRAFT_TRY(gpu::check_runs(opened->caps()));
+  context.plans_only = options.plans_only != 0;
+  if (!context.plans_only) GRAFT_TRY(gpu::check_runs(opened->caps()));
   context.device = std::move(opened);
   if (device.given) device.given->features = nullptr;  // the caller's for the call
   return ok_status();

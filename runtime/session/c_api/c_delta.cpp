@@ -120,6 +120,7 @@ graft_status graft_delta_make(const graft_model* base, const graft_model* update
   return guarded(updated->context, [&]() -> Status {
     if (delta == nullptr) return invalid("The place for the delta is NULL.");
     *delta = nullptr;
+    for (const graft_model* const one : {base, updated}) GRAFT_TRY(need_contents(*one));
     os::FileSystem& files = *updated->context->files;
     GRAFT_TRY_ASSIGN(delta::MakeOptions make, make_options(options));
     const char* const kept = options != nullptr ? read_options(options, "graft_delta_options")->residual : nullptr;
@@ -372,6 +373,7 @@ graft_status graft_server_step(graft_server* server, graft_model* base, const gr
   return guarded(server->context, [&]() -> Status {
     if (step == nullptr) return invalid("The place for the step is NULL.");
     *step = nullptr;
+    GRAFT_TRY(need_contents(*base));
     GRAFT_TRY_ASSIGN(const Model before, trained_part(*base));
     GRAFT_TRY(check_base(average->delta, before));
     GRAFT_TRY_ASSIGN(delta::Delta made, server->server.step(average->delta, delta::statistics_of(before)));
@@ -384,6 +386,7 @@ graft_status graft_delta_apply(graft_model* model, graft_delta* delta, double ra
   if (model == nullptr || delta == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     GRAFT_TRY(check_unused(*model, "a delta is applied"));
+    GRAFT_TRY(need_contents(*model));
     return apply_to(*model, delta->delta, rate);
   });
 }

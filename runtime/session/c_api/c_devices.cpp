@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "platform/gpu/caps_fields.h"
-#include "runtime/ops/choice.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/c_api/c_kernel_report.h"
+#include "runtime/session/rounding.h"
 
 struct graft_devices {
   std::unique_ptr<graft_context> context;  ///< never opened: the log and the message
@@ -113,14 +113,8 @@ graft_status graft_devices_info(graft_devices* devices, size_t index, graft_devi
     out.api_version[0] = caps.api_version >> 22 & 0x7f;
     out.api_version[1] = caps.api_version >> 12 & 0x3ff;
     out.api_version[2] = caps.api_version & 0xfff;
-    std::uint64_t any = 0;
-    for (const gpu::Caps::Heap& heap : caps.heaps) {
-      any = std::max(any, heap.bytes);
-      if (!heap.device_local) continue;
-      out.memory += heap.bytes;
-      out.largest_heap = std::max(out.largest_heap, heap.bytes);
-    }
-    if (out.largest_heap == 0) out.largest_heap = any;  // a device without memory of its own shares the host's
+    for (const gpu::Caps::Heap& heap : caps.heaps) out.memory += heap.device_local ? heap.bytes : 0;
+    out.largest_heap = gpu::largest_heap(caps);
     out.unified_memory = caps.unified_memory ? 1 : 0;
     out.timestamps = caps.timestamp_period_ns > 0 ? 1 : 0;
     out.matrix_subgroup = caps.matrix_subgroup;
@@ -180,13 +174,12 @@ graft_status graft_devices_quirk(graft_devices* devices, size_t index, size_t qu
 
 graft_status graft_context_rounding(graft_context* context, graft_rounding* rounding) {
   return guarded(context, [&]() -> Status {
-    const gpu::Target target = target_of(*context);
-    const bool medium = target.policy.matmul_precision == gpu::MatmulPrecision::medium;
+    const Rounding found = rounding_of(target_of(*context));
     graft_rounding out{};
-    out.rounds = rounds_products(target) ? 1 : 0;
-    out.to_f16 = rounds_to_f16(target) ? 1 : 0;
-    out.to_bf16 = medium && multiplies_bf16(target) ? 1 : 0;
-    out.to_8_bits = medium && target.caps.integer_dot && target.caps.type != gpu::DeviceType::cpu ? 1 : 0;
+    out.rounds = found.rounds ? 1 : 0;
+    out.to_f16 = found.to_f16 ? 1 : 0;
+    out.to_bf16 = found.to_bf16 ? 1 : 0;
+    out.to_8_bits = found.to_8_bits ? 1 : 0;
     return write_info(out, rounding, "graft_rounding");
   });
 }

@@ -44,6 +44,7 @@ struct graft_context {
   std::string message;
   graft::os::FileSystem* files = &graft::os::system_files();   // tests put others here
   bool deviceless = false;                                     ///< asked for, to forecast
+  bool plans_only = false;                                     ///< the device is not to be run on
   graft::vulkan::DeviceOptions device_options = {};            ///< to open it anew after it was lost
   std::vector<std::unique_ptr<graft::gpu::Device>> lost = {};  ///< what was made of them is destroyed later
   /// Of the validation layers, where they were asked for; told when the device has gone.
@@ -71,6 +72,7 @@ struct graft_model {
   graft::c_api::Ref<graft_context> context;
   graft::Model model;
   bool allow_non_finite = false;  ///< in what is stored and saved
+  bool shapes_only = false;       ///< weights may lack contents
   std::string explanation = {};   ///< of the last forecast
   std::string dimension = {};     ///< of the last graft_model_dimension()
   std::string dtype_text = {};    ///< of the last graft_model_tensor_text()
@@ -80,6 +82,7 @@ struct graft_model {
   std::vector<graft_binding> binding_rows = {};  ///< over them
   std::string missing = {};                      ///< of the last graft_model_known_bindings()
   std::string class_name = {};                   ///< of the last graft_model_class()
+  std::string parts = {};                        ///< of the last graft_model_parts()
   // Where adapters are on: what `model` borrows its weights from.
   std::unique_ptr<graft::Model> base = nullptr;
   std::unique_ptr<graft::Model> adapters = nullptr;
@@ -172,6 +175,7 @@ graft_status guarded(graft_context* context, Body&& body) {
 
 /// The context's device, or an error where it has none.
 inline Result<graft::gpu::Device*> device_of(const graft_context& context) {
+  if (context.plans_only) return invalid("This context was made for plans alone (plans_only): nothing runs on it.");
   if (context.device) return context.device.get();
   return invalid("This context has no device: ",
                  context.deviceless ? "it was made with \"none\", to forecast." : "graft_context_create failed.");
@@ -189,6 +193,12 @@ inline Status check_unused(const graft_model& model, const char* what) {
   if (model.users.count.load() == 1) return ok_status();
   return invalid("A session, a generator or a trainer of this model lives: ", what,
                  " only once that is destroyed. Nothing changed.");
+}
+
+/// Whether weights can be read.
+inline Status need_contents(const graft_model& model) {
+  if (!model.shapes_only) return ok_status();
+  return invalid("The model was opened for its shapes alone (shapes_only): it can be planned, and nothing else.");
 }
 
 /// What the number stands for.

@@ -32,11 +32,15 @@ graft_status open_model(graft_context* context, const graft_model_options* given
   return guarded(context, [&]() -> Status {
     if (model == nullptr) return invalid("A model is loaded to a place, which is NULL.");
     *model = nullptr;
-    if (!context->deviceless) GRAFT_TRY(device_of(*context).status());
+    if (!context->deviceless && !context->device) GRAFT_TRY(device_of(*context).status());
     GRAFT_TRY_ASSIGN(const graft_model_options given_options, read_options(given, "graft_model_options"));
     GRAFT_TRY_ASSIGN(const LoadOptions options, load_options(given_options));
+    if (options.shapes_only && context->device && !context->plans_only) {
+      return invalid(
+          "Models without contents need a context for plans alone: with plans_only, or the device \"none\".");
+    }
     GRAFT_TRY_ASSIGN(Model loaded, load(options));
-    *model = new graft_model{context, std::move(loaded), given_options.allow_non_finite != 0};
+    *model = new graft_model{context, std::move(loaded), given_options.allow_non_finite != 0, options.shapes_only};
     return ok_status();
   });
 }
@@ -83,6 +87,7 @@ graft_status graft_model_save(graft_model* model, const char* path) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     if (path == nullptr) return invalid("graft_model_save needs a path.");
+    GRAFT_TRY(need_contents(*model));
     if (!model->allow_non_finite) GRAFT_TRY(model->model.check_finite().with_context("Nothing was saved"));
     return save_model(*model->context->files, path, model->model);
   });

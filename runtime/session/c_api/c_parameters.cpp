@@ -28,7 +28,8 @@ using namespace graft::c_api;
 graft_status graft_model_read(const graft_model* model, const char* name, void* data, size_t bytes,
                               graft_tensor_info* info) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(model->context, [&] {
+  return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(need_contents(*model));
     return read_weight(model->model.graph, name, data, bytes, info,
                        [&](ValueId id) { return weight_of(model->model, id); });
   });
@@ -37,6 +38,7 @@ graft_status graft_model_read(const graft_model* model, const char* name, void* 
 graft_status graft_model_write(graft_model* model, const char* name, const void* data, size_t bytes) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
+    GRAFT_TRY(need_contents(*model));
     GRAFT_TRY_ASSIGN(const auto contents, contents_for(*model, name, data, bytes));
     GRAFT_TRY(check_unused(*model, "its parameters can be written"));
     const ValueId id = model->model.graph.find_value(name);

@@ -121,7 +121,7 @@ Result<LoadOptions> load_options(const graft_model_options& options) {
   constexpr WeightCheck kChecks[] = {WeightCheck::on_use, WeightCheck::at_once, WeightCheck::never};
   const auto check = static_cast<unsigned>(options.check);
   if (check >= std::size(kChecks)) return invalid("There is no check of weights number ", check, ".");
-  return LoadOptions{.check = kChecks[check]};
+  return LoadOptions{.check = kChecks[check], .shapes_only = options.shapes_only != 0};
 }
 
 }  // namespace graft::c_api

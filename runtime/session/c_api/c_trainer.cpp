@@ -22,14 +22,17 @@ namespace {
 /// "a,b" or NULL.
 std::vector<std::string> split_names(const char* text) { return split_text(text == nullptr ? "" : text, ','); }
 
-Result<std::vector<train::ParameterGroup>> read_groups(const graft_parameter_group* groups, std::size_t count) {
+Result<std::vector<train::ParameterGroup>> read_groups(const graft_trainer_options& options) {
+  const graft_parameter_group* const groups = options.groups;
+  const std::size_t count = options.group_count;
   if (groups == nullptr && count != 0) return invalid(count, " parameter groups were promised, and groups is NULL.");
   std::vector<train::ParameterGroup> out;
   for (std::size_t i = 0; i < count; ++i) {
     const graft_parameter_group& given = groups[i];
     if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
     train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
-    if (given.learning_rate_scale != 0) group.learning_rate_scale = given.learning_rate_scale;
+    if (options.own_numbers != 0 || given.learning_rate_scale != 0)
+      group.learning_rate_scale = given.learning_rate_scale;
     if (given.own_weight_decay != 0) group.weight_decay = given.weight_decay;
   }
   return out;
@@ -90,27 +93,37 @@ Status read_losses(const graft_trainer_options& options, train::TrainOptions& ou
 
 void read_optimizer(const graft_trainer_options& options, train::OptimizerKind kind, train::TrainOptions& out) {
   train::OptimizerOptions& o = out.optimizer;
+  const bool own = options.own_numbers != 0;
+  const auto set = [own](auto& option, auto given) {
+    if (own || given != 0) option = given;
+  };
   o = train::optimizer_defaults(kind);
-  set_unless_zero(o.learning_rate, options.learning_rate);
-  set_unless_zero(o.momentum, options.momentum);
-  o.nesterov = o.nesterov || options.nesterov != 0;
+  set(o.learning_rate, options.learning_rate);
+  set(o.momentum, options.momentum);
+  o.nesterov = own ? options.nesterov != 0 : o.nesterov || options.nesterov != 0;
   o.weight_decay = options.weight_decay;
-  set_unless_zero(o.beta1, options.beta1);
-  set_unless_zero(o.beta2, options.beta2);
-  set_unless_zero(o.epsilon, options.epsilon);
-  set_unless_zero(o.alpha, options.alpha);
+  set(o.beta1, options.beta1);
+  set(o.beta2, options.beta2);
+  set(o.epsilon, options.epsilon);
+  set(o.alpha, options.alpha);
   o.centered = options.centered != 0;
   o.lr_decay = options.lr_decay;
   o.initial_accumulator_value = options.initial_accumulator_value;
-  set_unless_zero(o.beta2_decay, options.beta2_decay);
-  set_unless_zero(o.epsilon2, options.epsilon2);
-  set_unless_zero(o.clip_threshold, options.clip_threshold);
-  set_unless_zero(o.ns_steps, options.ns_steps);
+  set(o.beta2_decay, options.beta2_decay);
+  set(o.epsilon2, options.epsilon2);
+  set(o.clip_threshold, options.clip_threshold);
+  set(o.ns_steps, options.ns_steps);
   if (options.match_rms_adamw != 0) o.adjust = train::MuonAdjust::match_rms_adamw;
   o.adamw_parameters = split_names(options.adamw_for);
   o.ema = options.ema;
   o.proximal = options.proximal;
-  set_unless_zero(out.layer_decay, options.layer_decay);
+  set(out.layer_decay, options.layer_decay);
+  out.schedule.step_size = own || options.step_size != 0 ? options.step_size : 1000;
+  set(out.schedule.gamma, options.gamma);
+  set(out.schedule.rise, options.rise);
+  set(out.schedule.div_factor, options.div_factor);
+  set(out.schedule.final_div_factor, options.final_div_factor);
+  set(out.schedule.power, options.power);
 }
 
 Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
@@ -143,19 +156,13 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   out.schedule.warmup_steps = options.warmup_steps;
   out.schedule.total_steps = options.total_steps;
   out.schedule.final_factor = options.final_lr_factor;
-  out.schedule.step_size = options.step_size == 0 ? 1000 : options.step_size;
-  set_unless_zero(out.schedule.gamma, options.gamma);
-  set_unless_zero(out.schedule.rise, options.rise);
-  set_unless_zero(out.schedule.div_factor, options.div_factor);
-  set_unless_zero(out.schedule.final_div_factor, options.final_div_factor);
-  set_unless_zero(out.schedule.power, options.power);
   if (options.batch != 0) out.batch = options.batch;
   out.micro_batch = options.micro_batch;
   out.seed = options.seed;
   out.freeze = split_names(options.freeze);
   out.fetch = split_names(options.fetch);
   out.predictions = options.predictions != 0;
-  GRAFT_TRY_ASSIGN(out.groups, read_groups(options.groups, options.group_count));
+  GRAFT_TRY_ASSIGN(out.groups, read_groups(options));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
   GRAFT_TRY_ASSIGN(out.inputs, read_formats(options.inputs, options.input_count));
   return out;
@@ -223,10 +230,23 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
   train::PlanRequest request;
   request.slots = options.group != nullptr;
   request.checkpoints = options.checkpoints != 0;
+  request.evaluation = options.no_evaluation == 0;
   request.plan.budget = options.budget;
   request.plan.fuse = request.plan.merge = options.no_fusion == 0;
-  request.shrink_micro_batch = options.budget != 0 && options.micro_batch == 0;
+  const bool has_budget = options.budget != 0 || options.budget_beside_weights != 0;
+  request.shrink_micro_batch = has_budget && (options.micro_batch == 0 || options.shrinkable != 0);
   return request;
+}
+
+/// A budget beside the weights that are not trained, which another plan tells.
+Status set_budget(const graft_trainer_options& options, const Graph& model, const train::TrainOptions& wanted,
+                  const gpu::Target& target, train::PlanRequest& request) {
+  if (options.budget_beside_weights == 0) return ok_status();
+  train::PlanRequest free = request;
+  free.shrink_micro_batch = false;
+  GRAFT_TRY_ASSIGN(const train::TrainingPlan plan, train::plan_training(model, wanted, free, target));
+  request.plan.budget = plan.memory()[MemoryClass::weights] + options.budget_beside_weights;
+  return ok_status();
 }
 
 // The model that a trainer of these options takes: `masked` is made where samples hold several texts, `taught` where
@@ -255,12 +275,18 @@ namespace graft::c_api {
 
 Result<train::TrainOptions> train_options_of(const graft_trainer_options& options) { return train_options(options); }
 
-Status plan_run(const Model& model, const graft_trainer_options& given, const gpu::Target& target, PlannedRun& out) {
+Status prepare_plan(const Model& model, const graft_trainer_options& given, const gpu::Target& target,
+                    PlannedRun& out) {
   GRAFT_TRY_ASSIGN(out.options, train_options(given));
   train::scale_for_rounding(target, out.options);
   GRAFT_TRY_ASSIGN(out.model, trained_model(model, given, out.masked, out.taught, out.options));
   if (given.data != nullptr) bind_length(*given.data->source, *out.model, out.options.bindings);
   out.request = plan_request(given);
+  return set_budget(given, out.model->graph, out.options, target, out.request);
+}
+
+Status plan_run(const Model& model, const graft_trainer_options& given, const gpu::Target& target, PlannedRun& out) {
+  GRAFT_TRY(prepare_plan(model, given, target, out));
   GRAFT_TRY_ASSIGN(out.plan, train::plan_training(out.model->graph, out.options, out.request, target));
   return ok_status();
 }
@@ -352,6 +378,11 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     }
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     GRAFT_TRY(make_exchange(given, *device, trainer_options.request, *made));
+    if (given.budget_beside_weights != 0) {
+      train::TrainOptions known = wanted;
+      GRAFT_TRY(train::set_targets(trained->graph, made->fields, known));
+      GRAFT_TRY(set_budget(given, trained->graph, known, device->target(), trainer_options.request));
+    }
     trainer_options.exchange = made->exchange.get();
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
     *trainer = made.release();

@@ -19,7 +19,10 @@ struct PlannedRun {
   train::PlanRequest request = {};
   std::optional<train::TrainingPlan> plan = {};
 };
-/// `out` may refer to `model` and is not moved from here on.
+/// All but the plan. `out` may refer to `model` and is not moved from here on.
+Status prepare_plan(const Model& model, const graft_trainer_options& options, const gpu::Target& target,
+                    PlannedRun& out);
+/// The same with it.
 Status plan_run(const Model& model, const graft_trainer_options& options, const gpu::Target& target, PlannedRun& out);
 /// Its explanation is borrowed.
 graft_forecast forecast_of(const train::TrainingPlan& plan, const std::string& explanation);

@@ -68,6 +68,10 @@ typedef struct graft_convert_options {
   const char*
       imatrix; /* with `quantize`: an importance matrix (a GGUF file), by which scales of blocks are searched that
                   leave the least error where it matters; NULL: none. The report has the error of each matrix. */
+  /* 1: of the config.json of a Hugging Face folder, which is all of it that is read: a model whose weights have shapes
+     and no contents, before they are there, for graft_plan_create() of graft/plan.h: graft_conversion_bytes() gives it
+     to graft_model_open_source() with graft_model_options.shapes_only. `output` is NULL */
+  int shapes_only;
 } graft_convert_options;
 
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes

@@ -1,14 +1,16 @@
-#include "tools/graft/plan_ops.h"
+#include "runtime/session/plan_parts.h"
 
 #include <utility>
 
 #include "platform/gpu/presets.h"
 #include "runtime/core/op_def.h"
-#include "runtime/core/op_use.h"
+#include "runtime/exec/plan_fused.h"
+#include "runtime/passes/decode_graph.h"
+#include "runtime/passes/precision.h"
 #include "runtime/session/self_test/probe_plans.h"
 #include "shaders/kernels.gen.h"
 
-namespace graft::cli {
+namespace graft {
 namespace {
 
 void add_kernels(const std::vector<Plan>& plans, std::set<std::string>& kernels) {
@@ -27,7 +29,7 @@ void add_table_free(std::set<std::string>& kernels) {
   }
 }
 
-std::string lines_of(const std::set<std::string>& names) {
+std::string rows_of(const std::set<std::string>& names) {
   std::string text, line;
   for (const std::string& name : names) {
     if (line.size() + name.size() > 118) text += std::exchange(line, {}) + "\n";
@@ -41,7 +43,7 @@ std::string lines_of(const std::set<std::string>& names) {
 Result<NeededParts> needed_parts(const std::vector<gpu::Target>& targets, const PlanAll& plan_all, const OpUse& seen) {
   NeededParts parts;
   for (const gpu::Target& target : targets) {
-    TRY_ASSIGN(const std::vector<Plan> plans, plan_all(target));
+    GRAFT_TRY_ASSIGN(const std::vector<Plan> plans, plan_all(target));
     add_kernels(plans, parts.kernels);
     for (const Plan& plan : plans) {
       for (const gpu::Advice& forced : advice_for_others(plan, {})) {
@@ -73,9 +75,23 @@ std::vector<gpu::Target> known_targets() {
   return targets;
 }
 
-std::string ops_text(const NeededParts& parts, const std::string& title) {
+std::string parts_text(const NeededParts& parts, const std::string& title) {
   return cat("# ", title, "\n# cmake -DGRAFT_OPS=<this file>; without the kernels all kernels are built.\n\n# ops\n",
-             lines_of(parts.ops), "\n# kernels\n", lines_of(parts.kernels));
+             rows_of(parts.ops), "\n# kernels\n", rows_of(parts.kernels));
 }
 
-}  // namespace graft::cli
+Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision) {
+  std::vector<Plan> plans;
+  if (!passes::decoder_ports(model.graph).ok()) return plans;
+  for (const std::uint32_t tokens : {2u, 1u}) {
+    GRAFT_TRY_ASSIGN(Graph graph, passes::decode_graph(model.graph, tokens, 64, tokens == 1));
+    GRAFT_TRY(passes::store_results(graph, precision, passes::low_precision_weights(model.graph),
+                                    passes::Parameters::frozen));
+    Residents residents(target.caps);
+    GRAFT_TRY(residents.add(graph));
+    GRAFT_TRY_ASSIGN(plans.emplace_back(), plan_fused(graph, target, residents));
+  }
+  return plans;
+}
+
+}  // namespace graft

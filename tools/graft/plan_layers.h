@@ -1,10 +1,11 @@
 // A plan by layer: what each node of the forward pass costs, its backward pass included.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "runtime/plan/plan.h"
+#include "tools/graft/plan_document.h"
 
 namespace graft::cli {
 
@@ -18,8 +19,8 @@ struct LayerRow {
   bool recomputed = false;           ///< it runs again in the backward pass; that run counts as backward
 };
 
-/// In the order of execution; views, which cost nothing, are left out.
-std::vector<LayerRow> layer_rows(const Plan& plan);
+/// In the order of execution; views, which cost nothing, are left out. `plan`: one of a document's.
+std::vector<LayerRow> layer_rows(const PlanDocument& plan);
 
 /// Layers that differ in a number of their path alone ("layers.0.mlp", "layers.1.mlp") as one row, "layers.*.mlp x 2",
 /// with their sums, where the first stood.

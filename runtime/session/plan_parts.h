@@ -1,4 +1,4 @@
-// graft plan --ops: what a build of graft must hold for one model, as GRAFT_OPS of its CMakeLists.txt takes it.
+// What a build of graft must hold for one model, as GRAFT_OPS of its CMakeLists.txt takes it.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 #include "platform/gpu/target.h"
 #include "runtime/core/op_use.h"
+#include "runtime/model/model.h"
 #include "runtime/plan/plan.h"
-#include "tools/common/status.h"
 
-namespace graft::cli {
+namespace graft {
 
 struct NeededParts {
   std::set<std::string> ops;  ///< of all graphs on the way from the model to its plans
@@ -29,6 +29,10 @@ Result<NeededParts> needed_parts(const std::vector<gpu::Target>& targets, const 
 std::vector<gpu::Target> known_targets();
 
 /// The text of the file; `title` is a sentence.
-std::string ops_text(const NeededParts& parts, const std::string& title);
+std::string parts_text(const NeededParts& parts, const std::string& title);
 
-}  // namespace graft::cli
+/// Of a language model, else none: a plan of two tokens, which stand for any number of them (what depends on it is a
+/// choice), and of one.
+Result<std::vector<Plan>> decode_plans(const Model& model, const gpu::Target& target, DType precision);
+
+}  // namespace graft

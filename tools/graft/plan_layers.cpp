@@ -1,9 +1,10 @@
-#include "tools/graft/layer_table.h"
-#include "tools/common/status.h"
+#include "tools/graft/plan_layers.h"
 
 #include <algorithm>
 #include <map>
 #include <string_view>
+
+#include "tools/common/text.h"
 
 namespace graft::cli {
 namespace {
@@ -27,24 +28,12 @@ std::string pattern_of(const std::string& name) {
 
 }  // namespace
 
-std::vector<LayerRow> layer_rows(const Plan& plan) {
+std::vector<LayerRow> layer_rows(const PlanDocument& plan) {
   std::vector<LayerRow> rows;
-  std::map<std::uint32_t, std::size_t> row_of;       // by the graph's node
-  std::map<std::string, std::uint64_t> saved_bytes;  // by producer
-  for (const SavedValue& saved : plan.saved) saved_bytes[saved.producer] += saved.bytes;
-  for (const PlanNode& node : plan.nodes) {
-    if (node.forward_of != kNoIndex || (node.steps == 0 && !saved_bytes.contains(node.name))) continue;
-    row_of[node.node] = rows.size();
-    const auto saved = saved_bytes.find(node.name);
-    rows.push_back({node.name, node.op, saved == saved_bytes.end() ? 0 : saved->second, node.flops, 0, node.bytes});
-  }
-  for (const PlanNode& node : plan.nodes) {
-    const auto at = row_of.find(node.forward_of);
-    if (node.forward_of == kNoIndex || at == row_of.end()) continue;
-    LayerRow& row = rows[at->second];
-    row.backward_flops += node.flops;
-    row.moved_bytes += node.bytes;
-    row.recomputed = row.recomputed || node.recomputed;
+  for (const PlanDocument& layer : plan.at("layers")) {
+    rows.push_back({text_in(layer, "name"), text_in(layer, "op"), count_in(layer, "saved_bytes"),
+                    count_in(layer, "forward_flops"), count_in(layer, "backward_flops"), count_in(layer, "bytes_moved"),
+                    flag_in(layer, "recomputed")});
   }
   return rows;
 }
