@@ -104,7 +104,7 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
     if (batches == nullptr) return ok_status();
     if (state.step == 0) trainer->first_place = batches->cursor();
     // A step that is half done needs the whole of its batch; the ones behind it are read as they are shared.
-    trainer->share = {};
+    trainer->share = {.workers = 0};  // whoever is alone now reads all again
     return state.samples_done != 0 ? batches->read_only(nullptr) : follow_shares(*trainer, *batches);
   });
 }
