@@ -2,7 +2,7 @@
 # installed package: whoever looks for an example finds one. cmake -P examples.cmake
 cmake_minimum_required(VERSION 3.22)
 file(GLOB programs ${CMAKE_CURRENT_LIST_DIR}/*.c)
-list(FILTER programs EXCLUDE REGEX "/abi\\.c$")  # abi.py compiles it
+list(FILTER programs EXCLUDE REGEX "/(abi|without)\\.c$")  # abi.py and options.cmake compile them
 file(READ ${CMAKE_CURRENT_LIST_DIR}/CMakeLists.txt built)
 set(text "")
 foreach(program IN LISTS programs)
