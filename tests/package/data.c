@@ -2,6 +2,7 @@
    bytes; stopped half way and resumed. Then on samples in memory and of a function.
    usage: data MODEL SPEC STEPS CHECKPOINT_FOLDER OUT */
 #include <graft/graft.h>
+#include <graft/steps.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,6 +52,14 @@ static int train(graft_context* context, graft_model* model, const char* spec, c
   graft_status outcome = GRAFT_OK;
   if (graft_task_create(context, &task) != GRAFT_OK) return 1;
   while (more && metrics.step < until) {
+    if (metrics.step % 3 == 2) { /* In pieces, between which the app may be suspended. */
+      int done = 0;
+      while (more && !done) {
+        if (graft_train_next_part(trainer, loader, &more, &done) != GRAFT_OK) return fail(context, "part");
+      }
+      metrics.step += done ? 1 : 0;
+      continue;
+    }
     if (metrics.step % 2 == 0) {
       if (graft_train_next(trainer, loader, &more, &metrics) != GRAFT_OK) return fail(context, "step");
       continue;
@@ -135,6 +144,17 @@ int main(int argc, char** argv) {
   verdict.struct_size = sizeof verdict;
   if (graft_gate(model, NULL, held, &gate, NULL, &verdict) != GRAFT_OK) return fail(context, "gate");
   printf("accuracy %.3f: %s\n", verdict.now, verdict.passed ? "passed" : verdict.reason);
+  graft_gate_row row = {0};
+  row.struct_size = sizeof row;
+  if (graft_gate_condition(model, 0, &row) != GRAFT_OK || !row.holds) return fail(context, "the condition");
+  graft_comparison change = {0};
+  change.struct_size = sizeof change;
+  if (graft_gate_compare(model, &change) != GRAFT_NOT_FOUND) return fail(context, "there was no old model");
+  /* The last samples alone, as to evaluate on; they are no text, whose tokens could be shown. */
+  if (graft_data_narrow(held, batch.samples - 1, 1) != GRAFT_OK) return fail(context, "a part");
+  const graft_shown_token* tokens = NULL;
+  size_t shown = 0;
+  if (graft_data_shown(held, 0, &tokens, &shown) != GRAFT_NOT_FOUND) return fail(context, "tokens");
   const char* const name = graft_data_class(set, 1, 0);
   if (name != NULL) printf("class 0 is %s\n", name);
   graft_data_destroy(held);

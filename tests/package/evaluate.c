@@ -57,6 +57,8 @@ int main(int argc, char** argv) {
   how.model = model;
   how.evaluation = 1;
   if (graft_data_open_with(context, argv[2], &how, &data) != GRAFT_OK) return fail(context, "data");
+  int predictions = 0;
+  if (graft_metrics_check(context, "f1,auroc", &predictions) != GRAFT_OK) return fail(context, "metrics");
   graft_data_summary summary = {0}; /* of text: what was cut or left out */
   summary.struct_size = sizeof summary;
   if (graft_data_describe(data, &summary) != GRAFT_OK) return fail(context, "summary");

@@ -3,6 +3,7 @@
    usage: training_c MODEL CHECKPOINT_FOLDER CACHE_FOLDER ADAPTERS */
 #include <graft/cache.h>
 #include <graft/graft.h>
+#include <graft/steps.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,33 @@ static int swap_adapters(graft_context* context, graft_model* model, const char*
   return graft_model_merge_adapters(model, NULL) == GRAFT_OK ? 0 : fail(context, "merge");
 }
 
+/* What a screen shows of a run: its plan, its last step, where it stands; and what its weights say now. */
+static int tell_of(graft_context* context, graft_trainer* trainer, const char* input) {
+  graft_run_info plan = {0};
+  plan.struct_size = sizeof plan;
+  graft_step_info step = {0};
+  step.struct_size = sizeof step;
+  graft_totals totals = {0};
+  totals.struct_size = sizeof totals;
+  graft_run_place place = {0};
+  place.struct_size = sizeof place;
+  graft_tensor_info parameter;
+  if (graft_trainer_describe(trainer, &plan) != GRAFT_OK) return fail(context, "plan");
+  if (graft_trainer_parameter(trainer, 0, &parameter) != GRAFT_OK) return fail(context, "parameter");
+  if (graft_trainer_last_step(trainer, &step, &totals) != GRAFT_OK) return fail(context, "last step");
+  if (graft_trainer_place(trainer, &place) != GRAFT_OK || place.step != step.step) return fail(context, "place");
+  printf("step %u of %u samples, loss %g; %s is the first of %u parameters\n", (unsigned)step.step,
+         (unsigned)plan.batch, totals.loss, parameter.name, (unsigned)plan.tensors);
+  if (graft_trainer_epoch(trainer, &totals) != GRAFT_OK) return fail(context, "epoch");
+  graft_model* now = NULL;
+  if (graft_trainer_copy(trainer, 0, &now) != GRAFT_OK) return fail(context, "a model beside it");
+  if (graft_model_tensor(now, GRAFT_INPUTS, 0, &parameter) != GRAFT_OK || strcmp(parameter.name, input) != 0) {
+    return fail(context, "another model");
+  }
+  graft_model_destroy(now);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   graft_context* context = NULL;
@@ -117,6 +145,12 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  if (graft_trainer_defaults(GRAFT_ADAMW, &options) != GRAFT_OK) return fail(context, "defaults");
+  options.weight_decay = 0;
+  graft_loss kind = GRAFT_LOSS_OUTPUT;
+  size_t kinds = 0;
+  if (graft_loss_kinds("ce", &kind, 1, &kinds) != GRAFT_OK || kind != GRAFT_LOSS_CROSS_ENTROPY) return 1;
+  printf("losses: %s\n", graft_loss_names());
   options.batch = SAMPLES;
   options.micro_batch = 2;
   options.fetch = output.name;
@@ -157,6 +191,12 @@ int main(int argc, char** argv) {
     }
   }
   printf("step %u in %u pieces, loss %g\n", (unsigned)metrics.step, pieces, metrics.loss);
+  /* As durable as was asked already: the checkpoint is not late. */
+  graft_checkpoint_state state = {0};
+  state.struct_size = sizeof state;
+  if (graft_checkpoint_acknowledge(trainer) != GRAFT_OK) return fail(context, "durable");
+  if (graft_checkpoint_describe(trainer, &state) != GRAFT_OK || state.replayed != 0) return fail(context, "its state");
+  if (tell_of(context, trainer, input.name) != 0) return 1;
   if (pieces < 4 || graft_trainer_fetch(trainer, output.name, &data, &bytes, NULL) != GRAFT_OK) {
     return fail(context, "fetch");
   }

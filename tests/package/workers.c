@@ -2,6 +2,7 @@
    state of its part of the parameters. They end with the bits of a run of one. usage: workers_c MODEL */
 #include <graft/distribute.h>
 #include <graft/graft.h>
+#include <graft/steps.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static int train(worker* self) {
   graft_model* model = NULL;
   graft_trainer* trainer = NULL;
   graft_tensor_info info;
-  graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL, 0, 0, 0};
+  graft_group group = {sizeof group, self->rank, WORKERS, self, exchange, leave, NULL, NULL, 0, 0, 0, 0};
   group.shard_optimizer = 1;
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
@@ -124,8 +125,18 @@ static int train(worker* self) {
       good = graft_trainer_rank(trainer, &rank, &size) == GRAFT_OK && rank == self->rank && size == WORKERS;
     }
   }
-  /* Then worker 0 could write the state of both by graft_checkpoint_save(). */
+  /* Then worker 0 could write the state of both by graft_checkpoint_save(); at a signal, of its own accord. */
   if (good && !self->alone) good = graft_trainer_gather(trainer) == GRAFT_OK;
+  int is_whole = 0;
+  if (good) good = graft_trainer_request_whole(trainer, &is_whole) == GRAFT_OK && (is_whole || self->rank != 0);
+  graft_worker_report report = {0};
+  report.struct_size = sizeof report;
+  if (good && !self->alone) good = graft_trainer_worker(trainer, self->rank, &report) == GRAFT_OK;
+  /* Nobody is gone: where one were, the others would meet and join again. */
+  if (good) good = graft_trainer_trouble(trainer) == GRAFT_GROUP_FINE;
+  if (good) good = graft_trainer_meet(trainer, NULL) == GRAFT_INVALID_ARGUMENT;
+  int ended = 0;
+  if (good) good = graft_trainer_conclude(trainer, 1, &ended) == GRAFT_OK && ended;
   if (!good) fprintf(stderr, "worker %u: %s\n", self->rank, graft_message(context));
   graft_trainer_destroy(trainer);
   graft_model_destroy(model);
@@ -143,6 +154,9 @@ static int run(void* user) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: workers_c MODEL\n"), 2;
+  graft_group own = {0}; /* What graft has for threads of one process, by itself. */
+  if (graft_group_in_process(1, &own) != GRAFT_OK || own.size != 1) return 1;
+  graft_group_release(&own);
   meeting place = {0};
   mtx_init(&place.mutex, mtx_plain);
   cnd_init(&place.changed);

@@ -5,15 +5,9 @@
 #include <string>
 
 #include "runtime/train/training_plan.h"
-#include "tools/common/status.h"
+#include "tools/common/options.h"
 
 namespace graft::cli {
-
-/// What --budget says of itself in the help of plan and train.
-inline constexpr char kBudgetHelp[] =
-    "Largest device memory, as in 512MiB, or weights+150MB for so much beside the frozen weights: workspace and "
-    "staging shrink, results are computed again, micro-batches shrink, frozen weights are streamed from the file, in "
-    "this order";
 
 /// "512MiB", or "weights+150MB", for which `weights` is asked for the bytes of the frozen weights. 0 for an empty text.
 Result<std::uint64_t> parse_budget(const std::string& text, const std::function<Result<std::uint64_t>()>& weights);

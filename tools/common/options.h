@@ -45,4 +45,10 @@ std::string grouped(std::uint64_t number);
 /// "12.3 M", "4.56 G": for FLOPs and counts in tables.
 std::string si_text(double number);
 
+/// What --budget says of itself in the help of plan and train.
+inline constexpr char kBudgetHelp[] =
+    "Largest device memory, as in 512MiB, or weights+150MB for so much beside the frozen weights: workspace and "
+    "staging shrink, results are computed again, micro-batches shrink, frozen weights are streamed from the file, in "
+    "this order";
+
 }  // namespace graft::cli

@@ -1,7 +1,10 @@
 #include "tools/graft/checkpoint_flags.h"
-#include "tools/common/numbers.h"
 
 #include <charconv>
+#include <optional>
+
+#include "tools/common/numbers.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 namespace {
@@ -15,27 +18,32 @@ std::optional<std::uint64_t> leading_number(const std::string& text, std::string
   return number;
 }
 
-Result<checkpoint::JournalPolicy> parse_journal(const std::string& text) {
-  if (text == "step") return checkpoint::JournalPolicy{};
+Status parse_journal(const std::string& text, graft_checkpoint_options& options) {
+  if (text == "step") return ok_status();
   std::string rest;
   const auto number = leading_number(text, rest);
-  if (number && *number > 0 && rest.empty()) return checkpoint::JournalPolicy{.every = *number};
-  if (number && *number > 0 && rest == "ms") return checkpoint::JournalPolicy{.every = 0, .max_delay_ms = *number};
+  if (number && *number > 0 && rest.empty()) {
+    options.journal_every = *number;
+    return ok_status();
+  }
+  if (number && *number > 0 && rest == "ms") {
+    options.journal_ms = *number;
+    return ok_status();
+  }
   return invalid("--journal takes step, a number of steps, or a time as in 500ms; \"", text, "\" is none of these.");
 }
 
 }  // namespace
 
 void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags) {
-  CheckpointOptions& options = flags.options;
-  app.add_option("--checkpoint", options.folder, "Folder for checkpoints: every step is journalled there");
-  app.add_option("--checkpoint-every", options.every, "Steps between snapshots (100)")->check(whole(0));
+  app.add_option("--checkpoint", flags.folder, "Folder for checkpoints: every step is journalled there");
+  app.add_option("--checkpoint-every", flags.every, "Steps between snapshots (100)")->check(whole(0));
   app.add_option("--journal", flags.journal,
                  "When steps are durable: step (each, before the next begins), N (at each N-th) or Nms (by then)");
-  app.add_option("--keep", options.keep, "Newest snapshots to keep (4); tagged ones always stay")->check(whole(1));
-  app.add_flag("--resume", options.resume, "Go on from the checkpoint, bit for bit");
+  app.add_option("--keep", flags.keep, "Newest snapshots to keep (4); tagged ones always stay")->check(whole(1));
+  app.add_flag("--resume", flags.resume, "Go on from the checkpoint, bit for bit");
   app.add_option("--from", flags.from, "With --resume: go back to this snapshot, by number or tag, and on from there");
-  app.add_flag("--with-changes", options.with_changes,
+  app.add_flag("--with-changes", flags.with_changes,
                "With --resume: go on although options or data are not what they were");
   app.add_option("--on-mismatch", flags.on_mismatch,
                  "Where a step that is run again differs from the journal: stop, or continue from the last snapshot")
@@ -44,31 +52,35 @@ void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags) {
 }
 
 void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& flags) {
-  refuse_idle(app, flags.options.folder.empty(), {"--checkpoint-every", "--journal", "--keep"},
-              "without --checkpoint DIR.");
-  refuse_idle(app, !flags.options.resume, {"--on-mismatch"}, "without --resume.");
+  refuse_idle(app, flags.folder.empty(), {"--checkpoint-every", "--journal", "--keep"}, "without --checkpoint DIR.");
+  refuse_idle(app, !flags.resume, {"--on-mismatch"}, "without --resume.");
 }
 
-Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags) {
-  CheckpointOptions options = flags.options;
-  TRY_ASSIGN(options.journal, parse_journal(flags.journal));
-  if (options.folder.empty() && options.resume) return invalid("--resume needs --checkpoint DIR.");
-  if (!options.resume && (!flags.from.empty() || options.with_changes)) {
+Result<graft_checkpoint_options> checkpoint_options(const CheckpointFlags& flags) {
+  graft_checkpoint_options options = {};
+  options.struct_size = sizeof options;
+  TRY(parse_journal(flags.journal, options));
+  if (flags.folder.empty() && flags.resume) return invalid("--resume needs --checkpoint DIR.");
+  if (!flags.resume && (!flags.from.empty() || flags.with_changes)) {
     return invalid(flags.from.empty() ? "--with-changes" : "--from", " needs --resume.");
   }
-  if (options.keep == 0) return invalid("--keep 0 would keep no snapshot; it must be at least 1.");
-  if (options.resume && !flags.warm_start.empty()) return invalid("--resume and --warm-start exclude each other.");
-  options.from = flags.from;
-  options.stop_on_mismatch = flags.on_mismatch == "stop";
+  if (flags.keep == 0) return invalid("--keep 0 would keep no snapshot; it must be at least 1.");
+  if (flags.resume && !flags.warm_start.empty()) return invalid("--resume and --warm-start exclude each other.");
+  options.folder = flags.folder.c_str();
+  options.every = flags.every;
+  options.keep = flags.keep;
+  options.resume = flags.resume ? 1 : 0;
+  if (!flags.from.empty()) options.from = flags.from.c_str();
+  options.with_changes = flags.with_changes ? 1 : 0;
+  options.continue_on_mismatch = flags.on_mismatch == "stop" ? 0 : 1;
   return options;
 }
 
-Status warm_start(const std::string& place, train::Trainer& trainer) {
+Status warm_start(graft_context* context, const std::string& place, graft_trainer* trainer) {
   const std::size_t at = place.rfind('@');
   const std::string folder = place.substr(0, at);
-  TRY_ASSIGN(const auto store, checkpoint::Store::open(os::system_files(), folder, {}));
-  TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, at == std::string::npos ? "" : place.substr(at + 1)));
-  return graft::warm_start(store, number, trainer);
+  const std::string snapshot = at == std::string::npos ? "" : place.substr(at + 1);
+  return checked(graft_warm_start(trainer, folder.c_str(), snapshot.c_str(), nullptr), context);
 }
 
 }  // namespace graft::cli

@@ -1,15 +1,20 @@
 // The flags that say how a training run is kept.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "runtime/session/checkpoint/checkpointing.h"
+#include "graft/graft.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {
 
 struct CheckpointFlags {
-  CheckpointOptions options{.every = 100};
+  std::string folder;         ///< empty: nothing is kept
+  std::uint64_t every = 100;  ///< steps between snapshots
+  std::uint32_t keep = 4;
+  bool resume = false;
+  bool with_changes = false;
   std::string journal = "step";
   std::string from;
   std::string on_mismatch = "stop";
@@ -21,10 +26,10 @@ void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags);
 /// As refuse_idle_train_flags().
 void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& flags);
 
-/// Errors name the flag.
-Result<CheckpointOptions> checkpoint_options(const CheckpointFlags& flags);
+/// What the flags say; texts are theirs. Errors name the flag.
+Result<graft_checkpoint_options> checkpoint_options(const CheckpointFlags& flags);
 
 /// --warm-start: parameters from a snapshot of any folder.
-Status warm_start(const std::string& place, train::Trainer& trainer);
+Status warm_start(graft_context* context, const std::string& place, graft_trainer* trainer);
 
 }  // namespace graft::cli

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <utility>
 
-#include "tools/common/npy.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/consumers.h"
 #include "tools/graft/output.h"
 #include "tools/graft/put_adapters.h"
+#include "tools/graft/tensor_files.h"
 
 namespace graft::cli {
 namespace {
@@ -134,11 +134,6 @@ bool is_plain_name(std::string_view text) {
   return !text.empty() && text.find_first_of("*+-/ ()") == std::string_view::npos;
 }
 
-NpyType type_of(const graft_tensor_info& info) {
-  return info.dtype == GRAFT_F32 ? NpyType::f32 : info.dtype == GRAFT_I32 ? NpyType::i32 : NpyType::boolean;
-}
-std::span<const std::int64_t> dims_of(const graft_tensor_info& info) { return {info.dims, info.rank}; }
-
 /// All tensors of a kind that tensor(index, &info) tells.
 template <typename Tensor>
 std::vector<graft_tensor_info> all_of(Tensor tensor) {
@@ -221,15 +216,6 @@ Status feed(graft_context* context, graft_session* session, const std::string& n
     if (!as_bytes && !fits) return misfit(name, input, array);
     return checked(graft_session_set_input(session, name.c_str(), array.data.get(), array.bytes), context);
   }
-  return ok_status();
-}
-
-Status write_array(const std::string& folder, const graft_tensor_info& info, std::span<const std::byte> bytes,
-                   const std::string& source = {}) {
-  const std::string path = folder + "/" + npy_file_name(info.name);
-  TRY(write_npy(path, type_of(info), dims_of(info), bytes, source));
-  const std::string element = source.empty() ? npy_type_name(type_of(info)) : source;
-  std::printf("%s  %s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str());
   return ok_status();
 }
 

@@ -4,12 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "runtime/data/npy.h"
-#include "tools/bench/budget.h"
-#include "tools/bench/device.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
 #include "tools/graft/monitor_flags.h"
@@ -43,7 +39,7 @@ Status claim_outputs(const TrainArguments& options) {
   }
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
-  outputs.reads("the checkpoint store", options.checkpoint.options.folder);
+  outputs.reads("the checkpoint store", options.checkpoint.folder);
   TRY(outputs.file("-o", options.output));
   TRY(outputs.file("--svg", options.svg));
   TRY(outputs.file("--profile", options.profile));
@@ -57,30 +53,28 @@ Status claim_outputs(const TrainArguments& options) {
 
 // How a run ends: all have taken all steps, and worker 0 has written what it has to. Whoever is gone before that is
 // replaced, worker 0 too.
-Result<train::FitEnd> train_together(TrainRun& run, PreparedRun& ready, Workers& workers,
-                                     train::SlotExchange* exchange) {
-  const auto go_on = [&](const Status& why) { return workers.go_on(ready, *exchange, why); };
+Result<RunEnd> train_together(TrainRun& run, const PreparedRun& ready, Workers& workers) {
+  TrainRun::GoOn go_on;
+  if (workers.group() != nullptr) go_on = [&](const Status& why) { return workers.go_on(ready, why); };
   for (;;) {
-    TRY_ASSIGN(const train::FitEnd end, run.take_steps(g_stop, exchange, go_on));
-    if (end != train::FitEnd::done) return end;
-    TRY_ASSIGN(const bool concluded, workers.conclude(ready, exchange, [&] { return run.finish(end); }));
+    TRY_ASSIGN(const RunEnd end, run.take_steps(g_stop, go_on));
+    if (end != RunEnd::done) return end;
+    TRY_ASSIGN(const bool concluded, workers.conclude(ready, [&] { return run.finish(end); }));
     if (concluded) return end;
   }
 }
 
-Status train_on(OpenDevice& opened, const Model& base, Model& model, const TrainArguments& options, Workers& workers) {
-  const auto exchange = workers.exchange(opened.device());
-  RunProfile profile(options.profile_steps);
-  RunProfile* const watched = options.profile.empty() || !workers.leads() ? nullptr : &profile;
-  TRY_ASSIGN(const auto ready, prepare_run(opened, base, model, options, exchange.get(), FirstWorker{watched}));
-  train::Trainer& trainer = *ready->trainer;
+Status train_on(graft_context* context, graft_model* model, const TrainArguments& options, Workers& workers) {
+  const bool profiled = !options.profile.empty() && workers.leads();
+  TRY_ASSIGN(const PreparedRun ready, prepare_run(context, model, options, workers.group(), RunRole::leads, profiled));
   if (workers.leads()) {
-    std::fprintf(stderr, "Training %zu tensors on %s: %s of device memory%s%s\n", trainer.plan().tensors.size(),
-                 opened.device().caps().device_name.c_str(), bytes_text(trainer.device_bytes()).c_str(),
-                 trainer.plan().note.empty() ? "" : "; ", trainer.plan().note.c_str());
-    for (const std::string& reason : trainer.plan().choice.reasons) std::fprintf(stderr, "%s\n", reason.c_str());
+    TRY_ASSIGN(const graft_run_info info, ready.info());
+    std::fprintf(stderr, "Training %llu tensors on %s: %s of device memory%s%s\n",
+                 static_cast<unsigned long long>(info.tensors), graft_device_name(context),
+                 bytes_text(info.device_bytes).c_str(), *info.note == '\0' ? "" : "; ", info.note);
+    std::fprintf(stderr, "%s", info.explanation);
   }
-  TrainRun run(options, opened, model, *ready, watched);
+  TrainRun run(options, ready);
   if (workers.leads()) TRY(run.open_store(workers.has_met()));
   workers.when_it_leads([&](bool leads) -> Status {
     if (!leads) return run.step_down(), ok_status();
@@ -88,15 +82,15 @@ Status train_on(OpenDevice& opened, const Model& base, Model& model, const Train
     return run.take_over();
   });
   const bool began_it = workers.leads();
-  TRY(workers.begin(*ready, exchange.get(), base, model));
+  TRY(workers.begin(ready));
   if (began_it) TRY(run.begin());
-  const auto end = train_together(run, *ready, workers, exchange.get());
+  const auto end = train_together(run, ready, workers);
   if (workers.starts_anew()) return end.status();
   const Status others = workers.end(end.status());
   if (end.status().code() == Code::cancelled && !workers.leads()) return ok_status();  // worker 0 has ended the run
   TRY(end.status());
   TRY(others);
-  return *end == train::FitEnd::stopped && workers.leads() ? run.finish(*end) : ok_status();
+  return *end == RunEnd::stopped && workers.leads() ? run.finish(*end) : ok_status();
 }
 
 // A signal that was ignored when the run began, as by nohup, stays so.
@@ -104,28 +98,31 @@ void stop_at(int signal) {
   if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
 }
 
+Status train_with(graft_context* context, TrainArguments& options, Workers& workers) {
+  TRY_ASSIGN(const auto model, open_trained(context, options, GRAFT_CHECK_AT_ONCE));
+  Status trained = train_on(context, model.get(), options, workers);
+  while (!trained.ok() && workers.starts_anew()) {
+    std::fprintf(stderr, "%s\n", trained.message().c_str());
+    TRY(workers.meet_anew());
+    options.checkpoint.resume = true;
+    options.checkpoint.from.clear();
+    options.checkpoint.warm_start.clear();
+    trained = train_on(context, model.get(), options, workers);
+  }
+  return trained;
+}
+
 Status run_train(const TrainArguments& given) {
   TrainArguments options = given;
-  TRY(checkpoint_options(options.checkpoint));
+  TRY(checkpoint_options(options.checkpoint).status());
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   TRY_ASSIGN(const auto workers, Workers::create(options));
   if (workers->leads()) TRY(claim_outputs(options));
-  TRY_ASSIGN(AdaptedModel model,
-             open_adapted(options.path, options.train.adapter, WeightCheck::at_once, options.train.fresh()));
   for (const int signal : kStopSignals) stop_at(signal);
-  TRY_ASSIGN(auto device, OpenDevice::open(workers->device()));
-  Status trained = train_on(*device, model.reference(), model.get(), options, *workers);
-  while (!trained.ok() && workers->starts_anew()) {
-    std::fprintf(stderr, "%s\n", trained.message().c_str());
-    TRY(workers->meet_anew());
-    options.checkpoint.options.resume = true;
-    options.checkpoint.options.from.clear();
-    options.checkpoint.warm_start.clear();
-    trained = train_on(*device, model.reference(), model.get(), options, *workers);
-  }
-  TRY(std::move(trained));
-  return device->close();
+  TRY_ASSIGN(auto context, open_context(workers->device()));
+  TRY(train_with(context.get(), options, *workers));
+  return close_context(std::move(context));
 }
 
 }  // namespace

@@ -2,128 +2,92 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
+#include <filesystem>
 
-#include "runtime/lora/adapter.h"
-#include "runtime/session/text_data.h"
-#include "tools/bench/model_io.h"
+#include "graft/gate.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/open_data.h"
 #include "tools/graft/output.h"
+#include "tools/graft/prepared_run.h"
+#include "tools/graft/put_adapters.h"
 
 namespace graft::cli {
 namespace {
 
-/// As reports have it. Refers to both.
-graft_comparison comparison_of(const train::Comparison& from, std::vector<graft_class_change>& changes) {
-  changes.clear();
-  for (const train::ClassComparison& one : from.classes) {
-    changes.push_back({one.label, one.rows, one.old_right, one.new_right});
-  }
-  return {sizeof(graft_comparison),
-          from.samples,
-          from.rows,
-          from.both_right,
-          from.only_old,
-          from.only_new,
-          from.neither,
-          from.p_value,
-          from.exact ? 1 : 0,
-          from.changed.data(),
-          from.changed.size(),
-          from.lost.data(),
-          from.lost.size(),
-          from.gained.data(),
-          from.gained.size(),
-          changes.data(),
-          changes.size(),
-          from.task == train::Task::regression ? 1 : 0};
+std::vector<std::string> classes_of_model(graft_model* model) {
+  std::vector<std::string> names;
+  while (const char* name = graft_model_class(model, names.size())) names.emplace_back(name);
+  return names;
 }
 
-nlohmann::ordered_json json_of(const GateReport& report, const std::vector<std::string>& names) {
-  nlohmann::ordered_json out = {{"passed", report.passed}};
-  if (!report.reason.empty()) out["reason"] = report.reason;
+nlohmann::ordered_json json_of(const graft_gate_result& result, graft_model* model, bool has_old,
+                               const graft_comparison* comparison, const std::vector<std::string>& names) {
+  nlohmann::ordered_json out = {{"passed", result.passed != 0}};
+  if (*result.reason != '\0') out["reason"] = result.reason;
   out["metrics"] = nlohmann::ordered_json::array();
-  for (const GateRow& row : report.rows) {
+  graft_gate_row row = {};
+  row.struct_size = sizeof row;
+  for (std::size_t i = 0; graft_gate_condition(model, i, &row) == GRAFT_OK; ++i) {
     nlohmann::ordered_json metric = {{"metric", row.metric}, {"new", number_json(row.now)}};
-    if (row.before) metric["old"] = number_json(*row.before);
-    metric["holds"] = row.holds;
-    metric["no_worse"] = row.no_worse;
+    if (has_old) metric["old"] = number_json(row.before);
+    metric["holds"] = row.holds != 0;
+    metric["no_worse"] = row.no_worse != 0;
     out["metrics"].push_back(std::move(metric));
   }
-  std::vector<graft_class_change> changes;
-  if (report.comparison) out["comparison"] = cli::json_of(comparison_of(*report.comparison, changes), names);
+  if (comparison != nullptr) out["comparison"] = cli::json_of(*comparison, names);
   return out;
 }
 
-bool uses_adapters(const TrainArguments& options) { return options.train.has_adapters(); }
-
 // "loss,patience=3,min-delta=0.01"
-Result<train::Watch::EarlyStop> parse_early_stop(const std::string& text) {
+Status parse_early_stop(graft_context* context, const std::string& text, Monitors& out) {
   const std::vector<std::string> parts = split_list(text);
-  train::Watch::EarlyStop stop;
-  stop.patience = 0;
   if (parts.empty()) return invalid("--early-stop takes METRIC,patience=N.");
-  TRY_ASSIGN(stop.metric, train::parse_metric(parts[0]));
+  out.early_stop = parts[0];
+  TRY(checked(graft_metrics_check(context, out.early_stop.c_str(), nullptr), context));
   bool has_patience = false;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     TRY_ASSIGN(const auto pair, parse_assignment(parts[i], "--early-stop METRIC,"));
     const char* const end = pair.second.data() + pair.second.size();
     std::from_chars_result read{};
     if (pair.first == "patience") {
-      read = std::from_chars(pair.second.data(), end, stop.patience);
+      read = std::from_chars(pair.second.data(), end, out.watch.stop_patience);
       has_patience = true;
     } else if (pair.first == "min-delta") {
-      read = std::from_chars(pair.second.data(), end, stop.min_delta);
+      read = std::from_chars(pair.second.data(), end, out.watch.min_delta);
     } else {
       return invalid("--early-stop knows patience and min-delta, not \"", pair.first, "\".");
     }
-    if (read.ec != std::errc() || read.ptr != end || !(stop.min_delta >= 0)) {
+    if (read.ec != std::errc() || read.ptr != end || !(out.watch.min_delta >= 0)) {
       return invalid("--early-stop ", pair.first, "=", pair.second, " is no number of 0 or more.");
     }
   }
-  if (!has_patience || stop.patience == 0) {
+  if (!has_patience || out.watch.stop_patience == 0) {
     return invalid("--early-stop takes METRIC,patience=N, with evaluations to wait of 1 or more.");
   }
-  return stop;
+  return ok_status();
 }
 
-std::size_t place_of(std::vector<train::Metric>& metrics, const train::Metric& metric) {
-  const auto found = std::ranges::find(metrics, metric.name, &train::Metric::name);
-  if (found != metrics.end()) return static_cast<std::size_t>(found - metrics.begin());
-  metrics.push_back(metric);
-  return metrics.size() - 1;
-}
-
-Result<AdaptedModel> open_old(const TrainArguments& options) {
+Result<Owned<graft_model>> open_old(graft_context* context, const TrainArguments& options) {
   const std::string& against = options.evaluation.against;
-  if (!uses_adapters(options)) return open_adapted(against, {}, WeightCheck::at_once);
+  if (!options.train.has_adapters()) return open_adapted(context, against, {}, GRAFT_CHECK_AT_ONCE);
   AdapterFlags adapter = options.train.adapter;
   adapter.files = {against};
-  return open_adapted(options.path, adapter, WeightCheck::at_once);
+  return open_adapted(context, options.path, adapter, GRAFT_CHECK_AT_ONCE);
 }
 
-Result<Evaluation> evaluate_for_gate(gpu::Device& device, const Model& model, data::Source& held_out,
-                                     const EvaluationOptions& options) {
-  if (!has_packed_sequences(held_out)) return evaluate_model(device, model, held_out, options);
-  TRY_ASSIGN(const Model masked, with_packed_sequences(model));
-  return evaluate_model(device, masked, held_out, options);
-}
-
-Status save_result(const std::string& path, const TrainArguments& options, const Model& model) {
-  if (!uses_adapters(options)) return save_output(path, saver_of(model));
-  TRY_ASSIGN(const Model adapter, adapter_of(model));
-  return save_output(path, saver_of(adapter));
+/// "live.rejected.graft" of "live.graft".
+std::string rejected_path(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/'), dot = path.rfind('.');
+  const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+  return has_ending ? cat(path.substr(0, dot), ".rejected", path.substr(dot)) : path + ".rejected";
 }
 
 }  // namespace
 
 void add_evaluation_flags(CLI::App& app, EvaluationFlags& flags) {
-  app.add_option("--metric", flags.metric,
-                 cat("Metrics of the held-out data, as in f1,auroc: ", train::metric_names()));
+  app.add_option("--metric", flags.metric, cat("Metrics of the held-out data, as in f1,auroc: ", graft_metric_names()));
   app.add_option("--eval-every", flags.every, "Steps between evaluations, instead of epochs")->check(whole(1));
   app.add_option("--early-stop", flags.early_stop,
                  "METRIC,patience=N: stop where N evaluations in a row are no better (min-delta=X: by X)");
@@ -153,82 +117,105 @@ void refuse_idle_evaluation_flags(const CLI::App& app, const TrainArguments& opt
   refuse_idle(app, options.train.ema == 0, {"--ema-output"}, "without --ema.");
 }
 
-Result<Monitors> Monitors::create(const TrainArguments& options) {
+Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& options) {
   Monitors out;
   const EvaluationFlags& flags = options.evaluation;
-  TRY_ASSIGN(out.metrics, train::parse_metrics(flags.metric));
-  out.shown = out.metrics.size();
+  std::vector<std::string> names = split_list(flags.metric);
+  TRY(checked(graft_metrics_check(context, flags.metric.c_str(), nullptr), context));
+  out.shown = names.size();
+  const auto look_at = [&](const std::string& name) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  const auto read = [&](const std::string& name, std::string& to) {
+    to = name;
+    look_at(name);
+    return checked(graft_metrics_check(context, name.c_str(), nullptr), context);
+  };
+  out.watch.own_patience = 1;
   out.watch.patience = flags.patience;
-  out.watch.factor = options.train.gamma;
   if (options.train.schedule == "plateau") {
     if (options.held_out.empty() && options.split == 0) {
       return invalid("--schedule plateau looks at held-out data: give --eval or --eval-split.");
     }
-    if (!(out.watch.factor < 1))
-      return invalid("--gamma ", out.watch.factor, " must be below 1 for the plateau schedule.");
-    TRY_ASSIGN(out.watch.plateau, train::parse_metric(flags.plateau_metric));
-    place_of(out.metrics, *out.watch.plateau);
+    if (!(options.train.gamma < 1)) {
+      return invalid("--gamma ", options.train.gamma, " must be below 1 for the plateau schedule.");
+    }
+    out.watch.factor = options.train.gamma;
+    TRY(read(flags.plateau_metric, out.plateau));
   }
   if (!flags.early_stop.empty()) {
-    TRY_ASSIGN(out.watch.early_stop, parse_early_stop(flags.early_stop));
-    place_of(out.metrics, out.watch.early_stop->metric);
+    TRY(parse_early_stop(context, flags.early_stop, out));
+    look_at(out.early_stop);
   }
-  if (!flags.keep_best.empty()) {
-    TRY_ASSIGN(out.watch.best, train::parse_metric(flags.keep_best));
-    place_of(out.metrics, *out.watch.best);
-  }
-  if (!flags.gates.empty() && out.watch.best)
+  if (!flags.keep_best.empty()) TRY(read(flags.keep_best, out.best));
+  if (!flags.gates.empty() && !out.best.empty())
     return invalid("--keep-best and --gate both decide what -o holds; give one.");
-  if ((out.watch.plateau || out.watch.early_stop) && options.workers.number > 1) {
-    return invalid(out.watch.plateau ? "--schedule plateau" : "--early-stop",
+  if ((!out.plateau.empty() || !out.early_stop.empty()) && options.workers.number > 1) {
+    return invalid(!out.plateau.empty() ? "--schedule plateau" : "--early-stop",
                    " goes by evaluations, which one of several workers makes alone; give --workers 1.");
   }
+  for (const std::string& name : names) out.metrics += (out.metrics.empty() ? "" : ",") + name;
+  int predictions = 0;
+  TRY(checked(graft_metrics_check(context, out.metrics.c_str(), &predictions), context));
+  out.needs_predictions = predictions != 0;
   return out;
 }
 
-bool Monitors::needs_predictions() const { return std::ranges::any_of(metrics, train::needs_predictions); }
+graft_watch_options Monitors::watched() const {
+  graft_watch_options out = watch;
+  out.struct_size = sizeof out;
+  out.no_snapshot = 1;  // a resume from the one before evaluates again
+  if (!plateau.empty()) out.plateau = plateau.c_str();
+  if (!early_stop.empty()) out.early_stop = early_stop.c_str();
+  if (!best.empty()) out.best = best.c_str();
+  return out;
+}
 
-Status pass_gate(gpu::Device& device, const TrainArguments& options, const train::TrainOptions& train_options,
-                 const train::TrainerOptions& trainer_options, Model& model, data::Source& held_out) {
+Status pass_gate(const TrainArguments& options, const PreparedRun& run) {
   const EvaluationFlags& flags = options.evaluation;
-  EvaluationOptions evaluation;
-  evaluation.train = without_teacher(train_options);
-  evaluation.train.optimizer.ema = 0;  // of the weights as they are in the model
-  evaluation.train.freeze.clear();
-  evaluation.train.fetch.clear();
-  evaluation.outcomes = true;
-  evaluation.trainer.program = trainer_options.program;
-  GateOptions gate;
+  graft_context* const context = run.context;
+  const graft_trainer_options training = run.wishes.of_evaluation();
+  std::string conditions;
+  for (const std::string& text : flags.gates) conditions += (conditions.empty() ? "" : ",") + text;
+  graft_gate_options gate = {};
+  gate.struct_size = sizeof gate;
+  gate.conditions = conditions.c_str();
   gate.margin = flags.gate_margin;
-  for (const std::string& text : flags.gates) {
-    TRY_ASSIGN(GateCondition condition, parse_gate_condition(text));
-    evaluation.metrics.push_back(condition.metric);
-    gate.conditions.push_back(std::move(condition));
-  }
-  TRY_ASSIGN(const Evaluation now, evaluate_for_gate(device, model, held_out, evaluation));
-  std::optional<Evaluation> before;
+  gate.training = &training;
+  Owned<graft_model> old;
   if (!flags.against.empty()) {
-    TRY_ASSIGN(AdaptedModel old, open_old(options));
-    auto made = evaluate_for_gate(device, old.get(), held_out, evaluation);
-    if (!made.ok()) return std::move(made).status().with_context(cat("Of the old model \"", flags.against, "\""));
-    before.emplace(std::move(made).value());
+    TRY_ASSIGN(old, open_old(context, options));
   }
-  TRY_ASSIGN(const GateReport report, judge(now, before ? &*before : nullptr, gate));
-  const std::string path = report.passed ? options.output : rejected_path(options.output);
-  TRY(save_result(path, options, model));
+  graft_gate_result result = {};
+  result.struct_size = sizeof result;
+  const Status judged = checked(graft_gate(run.model, old.get(), run.held_out.get(), &gate, nullptr, &result), context);
+  if (constexpr std::string_view kOfOld = "Of the old model"; judged.message().starts_with(kOfOld)) {
+    return {judged.code(), cat(kOfOld, " \"", flags.against, "\"", judged.message().substr(kOfOld.size()))};
+  }
+  TRY(Status(judged));
+  const std::vector<std::string> names = classes_of_model(run.model);
+  graft_comparison comparison = {};
+  comparison.struct_size = sizeof comparison;
+  const bool compared = graft_gate_compare(run.model, &comparison) == GRAFT_OK;
+  const bool passed = result.passed != 0;
+  const std::string path = passed ? options.output : rejected_path(options.output);
+  const std::string reason = result.reason;
+  auto json = json_of(result, run.model, old != nullptr, compared ? &comparison : nullptr, names);
+  const std::string text = compared ? text_of(comparison, names) : std::string();
+  TRY(save_output(path, [&](const std::string& to) {
+    return checked(options.train.has_adapters() ? graft_model_save_adapters(run.model, to.c_str())
+                                                : graft_model_save(run.model, to.c_str()),
+                   context);
+  }));
   const std::string report_path = flags.gate_report.empty() ? options.output + ".gate.json" : flags.gate_report;
-  auto json = json_of(report, classes_of(model));
   json["written"] = path;
   TRY(write_text(report_path, json.dump(2) + "\n"));
-  if (report.comparison) {
-    std::vector<graft_class_change> changes;
-    std::printf("%s", text_of(comparison_of(*report.comparison, changes), classes_of(model)).c_str());
-  }
-  if (report.passed) {
+  std::printf("%s", text.c_str());
+  if (passed) {
     std::printf("The gate holds. Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
-  return error(Code::invalid_argument, "The gate refused the new model. ", report.reason, " \"", options.output,
+  return error(Code::invalid_argument, "The gate refused the new model. ", reason, " \"", options.output,
                "\" is as it was; the new one is \"", path, "\", the report \"", report_path, "\".");
 }
 

@@ -1,32 +1,36 @@
 // --metric, --early-stop, --keep-best, the plateau schedule and the gate of graft train.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "runtime/session/gate.h"
-#include "runtime/train/monitors.h"
-#include "tools/common/status.h"
-#include "tools/graft/train_setup.h"
+#include "tools/graft/public_api.h"
+#include "tools/graft/train_arguments.h"
 
 namespace graft::cli {
+
+struct PreparedRun;
 
 void add_evaluation_flags(CLI::App& app, EvaluationFlags& flags);
 void refuse_idle_evaluation_flags(const CLI::App& app, const TrainArguments& options);
 
 /// What evaluations are asked for, and what follows from them.
 struct Monitors {
-  std::vector<train::Metric> metrics;  ///< all that are looked at, each once; those of --metric first
-  std::size_t shown = 0;               ///< so many of them were asked for
-  train::Watch watch;
+  std::string metrics;    ///< all that are looked at, each once; those of --metric first
+  std::size_t shown = 0;  ///< so many of them were asked for
+  bool needs_predictions = false;
+  std::string plateau;     ///< metrics; empty: not watched
+  std::string early_stop;  ///< likewise
+  std::string best;        ///< likewise
+  graft_watch_options watch = {};
 
-  static Result<Monitors> create(const TrainArguments& options);
-  bool needs_predictions() const;
+  static Result<Monitors> create(graft_context* context, const TrainArguments& options);
+  bool watches() const { return !plateau.empty() || !early_stop.empty() || !best.empty(); }
+  /// `watch` with its texts.
+  graft_watch_options watched() const;
 };
 
-/// The gate of a run: judges `model` and saves it where it belongs. An error where it was refused.
-Status pass_gate(gpu::Device& device, const TrainArguments& options, const train::TrainOptions& train_options,
-                 const train::TrainerOptions& trainer_options, Model& model, data::Source& held_out);
+/// The gate of a run: judges its model, which has the weights of the result, and saves it where it belongs. An error
+/// where it was refused.
+Status pass_gate(const TrainArguments& options, const PreparedRun& run);
 
 }  // namespace graft::cli

@@ -113,17 +113,30 @@ Status close_context(Owned<graft_context> context) {
   return error(Code::device_error, "The validation layers reported ", validation_messages.load(), " problems (above).");
 }
 
-Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path, graft_weight_check check) {
+namespace {
+
+Result<Owned<graft_model>> open_model_with(graft_context* context, const std::string& path, graft_weight_check check,
+                                           int allow_non_finite) {
   TRY(check_is_model(path));
   graft_model_options options = {};
   options.struct_size = sizeof options;
   options.check = check;
-  options.allow_non_finite = 1;  // as the file is, so it is written again
+  options.allow_non_finite = allow_non_finite;
   graft_model* made = nullptr;
   const graft_status loaded = graft_model_open(context, path.c_str(), &options, &made);
   Owned<graft_model> model(made);
   TRY(checked(loaded, context));
   return model;
+}
+
+}  // namespace
+
+Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path, graft_weight_check check) {
+  return open_model_with(context, path, check, 1);  // as the file is, so it is written again
+}
+
+Result<Owned<graft_model>> open_trainable(graft_context* context, const std::string& path, graft_weight_check check) {
+  return open_model_with(context, path, check, 2);
 }
 
 Result<graft_precision> parse_precision(const std::string& name) {

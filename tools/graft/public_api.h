@@ -32,6 +32,8 @@ struct Destroy {
   void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }
   void operator()(graft_server* server) const { graft_server_destroy(server); }
   void operator()(graft_plan* plan) const { graft_plan_destroy(plan); }
+  void operator()(graft_loader* loader) const { graft_loader_destroy(loader); }
+  void operator()(graft_trainer* trainer) const { graft_trainer_destroy(trainer); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Destroy>;
@@ -48,8 +50,11 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags);
 Result<Owned<graft_context>> open_context_without_device();
 /// Ends it, with all that was made of it gone before, and fails where the validation layers found anything.
 Status close_context(Owned<graft_context> context);
+/// What is not finite in its file is saved as it is.
 Result<Owned<graft_model>> open_model(graft_context* context, const std::string& path,
                                       graft_weight_check check = GRAFT_CHECK_ON_USE);
+/// The same of a model whose weights will be others: none that are not finite are stored in it.
+Result<Owned<graft_model>> open_trainable(graft_context* context, const std::string& path, graft_weight_check check);
 
 /// "batch=32,seq=128" as calls take it.
 class PublicBindings {

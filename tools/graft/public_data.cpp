@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #ifdef GRAFT_HAVE_CODECS
@@ -43,17 +45,26 @@ Result<Owned<graft_tokenizer>> open_tokenizer(graft_context* context, const std:
 
 bool has_pairs(const TrainFlags& flags) { return is_preference(flags); }
 
-Result<Owned<graft_data_set>> open_held_out(graft_context* context, graft_model* model, const std::string& spec,
-                                            const TrainFlags& flags, const std::string& on_long) {
+Result<Owned<graft_data_set>> open_set(graft_context* context, graft_model* model, const std::string& spec,
+                                       const TrainFlags& flags, const std::string& on_long, const SetWishes& wishes) {
   graft_data_options options = {};
   options.struct_size = sizeof options;
   options.model = model;
-  options.evaluation = 1;
+  options.evaluation = wishes.evaluation ? 1 : 0;
+  options.sequence_starts = wishes.sequence_starts ? 1 : 0;
+  options.show = wishes.show;
+  static constexpr const char* kNoClasses[] = {""};
+  std::vector<const char*> classes;
+  if (wishes.classes != nullptr) {
+    for (const std::string& name : *wishes.classes) classes.push_back(name.c_str());
+    options.classes = classes.empty() ? kNoClasses : classes.data();
+    options.class_count = classes.size();
+  }
   options.length = flags.seq;
 #ifdef GRAFT_HAVE_CODECS
   options.media = graft_codecs_media();
 #endif
-  options.preference = static_cast<graft_preference>(preference_of(flags));
+  options.preference = preference_of(flags);
   options.pooling = flags.pooling == "mean"   ? GRAFT_POOLING_MEAN
                     : flags.pooling == "last" ? GRAFT_POOLING_LAST
                     : flags.pooling == "cls"  ? GRAFT_POOLING_CLS
@@ -88,6 +99,29 @@ Status print_summary(graft_context* context, const char* what, const graft_data_
     begin = "  ";
   }
   return ok_status();
+}
+
+void print_shown(const graft_data_set* set) {
+  constexpr std::size_t kWidth = 100;
+  const graft_shown_token* tokens = nullptr;
+  std::size_t count = 0;
+  std::uint64_t sample = 0;
+  for (; graft_data_shown(set, sample, &tokens, &count) == GRAFT_OK; ++sample) {
+    std::printf("sample %llu, a * before what is learned:\n", static_cast<unsigned long long>(sample + 1));
+    std::string line;
+    const auto end_line = [&] {
+      if (!line.empty()) std::printf(" %s\n", line.c_str());
+      line.clear();
+    };
+    for (const graft_shown_token& token : std::span(tokens, count)) {
+      const std::string text = nlohmann::json(std::string(token.text, token.bytes))
+                                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      if (token.begins != 0 || line.size() + text.size() > kWidth) end_line();
+      line += cat(" ", token.learned != 0 ? "*" : "", text);
+    }
+    end_line();
+  }
+  if (sample > 0) std::fflush(stdout);
 }
 
 Status LossWishes::read(const TrainFlags& flags) {

@@ -1,58 +1,18 @@
 #include "tools/graft/train_flags.h"
 
 #include <algorithm>
-#include <charconv>
-#include <set>
+#include <array>
+#include <optional>
 
-#include "runtime/passes/precision.h"
-#include "runtime/train/loss_terms.h"
 #include "tools/common/numbers.h"
-#include "tools/common/options.h"
-#include "tools/graft/open_data.h"
+#include "tools/graft/put_adapters.h"
+#include "tools/graft/text_flags.h"
 
 namespace graft::cli {
-namespace {
-
-constexpr double kLargestInGroup = 1e30;  // as train::check() has it
-
-Result<double> parse_number(std::string text, const std::string& what) {
-  const std::string wrong = cli::number(0, kLargestInGroup)(text);
-  if (!wrong.empty()) return invalid("--group ", what, " ", wrong, ".");
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
-}
-
-// "*.bias:weight_decay=0,lr=0.1"
-Result<train::ParameterGroup> parse_group(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  const std::vector<std::string> items = split_list(colon == std::string::npos ? "" : text.substr(colon + 1));
-  if (items.empty() || colon == 0) {
-    return invalid("--group takes PATTERN:lr=SCALE,weight_decay=X; \"", text, "\" is not that.");
-  }
-  train::ParameterGroup group;
-  group.pattern = text.substr(0, colon);
-  std::set<std::string> given;
-  for (const std::string& item : items) {
-    TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
-    if (pair.first != "lr" && pair.first != "weight_decay")
-      return invalid("--group knows lr and weight_decay, not \"", pair.first, "\".");
-    if (!given.insert(pair.first).second) return invalid("--group gives ", pair.first, " of one pattern twice.");
-    TRY_ASSIGN(const double value, parse_number(pair.second, pair.first));
-    if (pair.first == "lr") {
-      group.learning_rate_scale = value;
-    } else {
-      group.weight_decay = value;
-    }
-  }
-  return group;
-}
-
-}  // namespace
 
 void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--loss", flags.loss,
-                 cat(train::loss_names(),
+                 cat(graft_loss_names(),
                      " (default ce); ce:LABEL+0.5*mse:BOX adds several up, each of an output of the "
                      "model or with a field of the data, or OUTPUT=FIELD"));
   app.add_option("--loss-of", flags.output, "The output that the loss is taken of (default: the first)");
@@ -180,69 +140,84 @@ void add_teacher_flag(CLI::App& app, TrainFlags& flags) {
                  "Learn from this model's logits, too: one of the same vocabulary, run beside the trained one");
 }
 
-bool is_cross_entropy(const TrainFlags& flags) {
-  if (!flags.teacher.empty()) return false;
-  const auto terms = train::parse_losses(flags.loss);
-  return terms.ok() && terms->size() == 1 && terms->front().kind == train::Loss::cross_entropy;
-}
-
 namespace {
 
-train::Loss first_loss(const TrainFlags& flags) {
-  const auto terms = train::parse_losses(flags.loss);
-  return terms.ok() ? terms->front().kind : train::Loss::cross_entropy;
+/// What the terms of --loss are; nullopt: they are none, which is said once a trainer is made.
+std::optional<std::vector<graft_loss>> losses_of(const TrainFlags& flags) {
+  std::vector<graft_loss> kinds(64);
+  std::size_t count = 0;
+  if (graft_loss_kinds(flags.loss.c_str(), kinds.data(), kinds.size(), &count) != GRAFT_OK) return std::nullopt;
+  kinds.resize(std::min(count, kinds.size()));
+  return kinds;
 }
+
+graft_loss first_loss(const TrainFlags& flags) {
+  const auto terms = losses_of(flags);
+  return terms && !terms->empty() ? terms->front() : GRAFT_LOSS_CROSS_ENTROPY;
+}
+
+constexpr std::array kOptimizerNames = {"adamw",   "adam",    "sgd",       "adamw8bit", "lion",
+                                        "rmsprop", "adagrad", "adafactor", "lamb",      "muon"};
 
 }  // namespace
 
-Preference preference_of(const TrainFlags& flags) {
-  const train::Loss loss = first_loss(flags);
-  if (loss == train::Loss::kto) return Preference::labelled;
-  if (loss == train::Loss::info_nce) return Preference::groups;
-  return train::is_preference(loss) ? Preference::pairs : Preference::none;
+Result<graft_optimizer> parse_optimizer(const std::string& name) {
+  const auto found = std::ranges::find(kOptimizerNames, name);
+  if (found != kOptimizerNames.end()) return static_cast<graft_optimizer>(found - kOptimizerNames.begin());
+  return invalid("There is no optimizer \"", name,
+                 "\"; there are sgd, adam, adamw, adamw8bit, lion, rmsprop, adagrad, adafactor, lamb and muon.");
 }
 
-bool is_preference(const TrainFlags& flags) { return train::is_preference(first_loss(flags)); }
+graft_preference preference_of(const TrainFlags& flags) {
+  const graft_loss loss = first_loss(flags);
+  if (loss == GRAFT_LOSS_KTO) return GRAFT_PREFERENCE_LABELLED;
+  if (loss == GRAFT_LOSS_INFO_NCE) return GRAFT_PREFERENCE_GROUPS;
+  return is_preference(flags) ? GRAFT_PREFERENCE_PAIRS : GRAFT_NO_PREFERENCE;
+}
 
-bool needs_reference(const TrainFlags& flags) { return train::needs_reference(first_loss(flags)); }
+bool is_preference(const TrainFlags& flags) {
+  const graft_loss loss = first_loss(flags);
+  return loss == GRAFT_LOSS_DPO || loss == GRAFT_LOSS_IPO || loss == GRAFT_LOSS_ORPO || loss == GRAFT_LOSS_KTO;
+}
 
-FreshAdapters TrainFlags::fresh() const { return {lora, seed, add_tokens, needs_reference(*this)}; }
+bool needs_reference(const TrainFlags& flags) { return is_preference(flags) && first_loss(flags) != GRAFT_LOSS_ORPO; }
 
 namespace {
 
 void refuse_idle_loss_flags(const CLI::App& app, const TrainFlags& flags) {
-  using train::Loss;
-  const auto terms = train::parse_losses(flags.loss);
-  if (!terms.ok()) return;  // said once the options are made
-  const auto only = [&](const std::vector<std::string>& names, std::initializer_list<Loss> kinds, const char* with) {
-    const bool used = std::ranges::any_of(
-        *terms, [&](const train::LossOptions& term) { return std::ranges::find(kinds, term.kind) != kinds.end(); });
+  const auto terms = losses_of(flags);
+  if (!terms) return;  // said once the options are made
+  const auto only = [&](const std::vector<std::string>& names, std::initializer_list<graft_loss> kinds,
+                        const char* with) {
+    const bool used =
+        std::ranges::any_of(*terms, [&](graft_loss term) { return std::ranges::find(kinds, term) != kinds.end(); });
     refuse_idle(app, !used, names, cat("with --loss ", flags.loss, ", only with ", with, "."));
   };
-  only({"--label-smoothing"}, {Loss::cross_entropy, Loss::dpo, Loss::distill}, "ce, dpo and distill");
-  only({"--beta"}, {Loss::dpo, Loss::ipo, Loss::orpo, Loss::kto}, "dpo, ipo, orpo and kto");
-  only({"--desirable-weight", "--undesirable-weight"}, {Loss::kto}, "kto");
-  only({"--ignore-index"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::distill},
+  only({"--label-smoothing"}, {GRAFT_LOSS_CROSS_ENTROPY, GRAFT_LOSS_DPO, GRAFT_LOSS_DISTILL}, "ce, dpo and distill");
+  only({"--beta"}, {GRAFT_LOSS_DPO, GRAFT_LOSS_IPO, GRAFT_LOSS_ORPO, GRAFT_LOSS_KTO}, "dpo, ipo, orpo and kto");
+  only({"--desirable-weight", "--undesirable-weight"}, {GRAFT_LOSS_KTO}, "kto");
+  only({"--ignore-index"}, {GRAFT_LOSS_CROSS_ENTROPY, GRAFT_LOSS_FOCAL, GRAFT_LOSS_DICE, GRAFT_LOSS_DISTILL},
        "ce, focal, dice and distill");
-  only({"--class-axis"}, {Loss::cross_entropy, Loss::focal, Loss::dice, Loss::kl, Loss::ctc, Loss::distill},
+  only({"--class-axis"},
+       {GRAFT_LOSS_CROSS_ENTROPY, GRAFT_LOSS_FOCAL, GRAFT_LOSS_DICE, GRAFT_LOSS_KL, GRAFT_LOSS_CTC, GRAFT_LOSS_DISTILL},
        "ce, focal, dice, kl, ctc and distill");
-  only({"--class-weights"}, {Loss::cross_entropy, Loss::focal}, "ce and focal");
-  only({"--pos-weight"}, {Loss::bce}, "bce");
-  only({"--focal-gamma", "--focal-alpha"}, {Loss::focal}, "focal");
-  only({"--huber-delta"}, {Loss::huber}, "huber");
-  only({"--smooth-l1-beta"}, {Loss::smooth_l1}, "smooth_l1");
-  only({"--margin"}, {Loss::cosine, Loss::triplet}, "cosine and triplet");
+  only({"--class-weights"}, {GRAFT_LOSS_CROSS_ENTROPY, GRAFT_LOSS_FOCAL}, "ce and focal");
+  only({"--pos-weight"}, {GRAFT_LOSS_BCE}, "bce");
+  only({"--focal-gamma", "--focal-alpha"}, {GRAFT_LOSS_FOCAL}, "focal");
+  only({"--huber-delta"}, {GRAFT_LOSS_HUBER}, "huber");
+  only({"--smooth-l1-beta"}, {GRAFT_LOSS_SMOOTH_L1}, "smooth_l1");
+  only({"--margin"}, {GRAFT_LOSS_COSINE, GRAFT_LOSS_TRIPLET}, "cosine and triplet");
   if (flags.teacher.empty()) {
-    only({"--temperature"}, {Loss::info_nce, Loss::distill}, "info_nce, distill and --teacher");
-    only({"--distill-weight"}, {Loss::distill}, "distill and --teacher");
+    only({"--temperature"}, {GRAFT_LOSS_INFO_NCE, GRAFT_LOSS_DISTILL}, "info_nce, distill and --teacher");
+    only({"--distill-weight"}, {GRAFT_LOSS_DISTILL}, "distill and --teacher");
   }
-  only({"--pooling"}, {Loss::info_nce}, "info_nce");
-  only({"--blank", "--zero-infinity"}, {Loss::ctc}, "ctc");
+  only({"--pooling"}, {GRAFT_LOSS_INFO_NCE}, "info_nce");
+  only({"--blank", "--zero-infinity"}, {GRAFT_LOSS_CTC}, "ctc");
 }
 
 void refuse_idle_optimizer_flags(const CLI::App& app, const TrainFlags& flags) {
   const std::string& name = flags.optimizer;
-  if (!train::parse_optimizer(name).ok()) return;  // said once the options are made
+  if (!parse_optimizer(name).ok()) return;  // said once the options are made
   const auto only = [&](const std::vector<std::string>& names, const std::vector<std::string>& with) {
     std::string list;
     for (std::size_t i = 0; i < with.size(); ++i)
@@ -259,78 +234,6 @@ void refuse_idle_optimizer_flags(const CLI::App& app, const TrainFlags& flags) {
   only({"--lr-decay", "--initial-accumulator-value"}, {"adagrad"});
   only({"--beta2-decay", "--eps2", "--clip-threshold"}, {"adafactor"});
   only({"--ns-steps", "--muon-adjust", "--adamw-for"}, {"muon"});
-}
-
-void set_if_given(double& option, double given) {
-  if (given >= 0) option = given;
-}
-
-Status set_optimizer(const TrainFlags& flags, train::TrainOptions& options) {
-  using train::OptimizerKind;
-  TRY_ASSIGN(const OptimizerKind kind, train::parse_optimizer(flags.optimizer));
-  train::OptimizerOptions& o = options.optimizer;
-  o = train::optimizer_defaults(kind);
-  set_if_given(o.learning_rate, flags.learning_rate);
-  set_if_given(o.momentum, flags.momentum);
-  if (flags.nesterov_given) o.nesterov = flags.nesterov;
-  if (kind == OptimizerKind::muon && o.momentum == 0) o.nesterov = false;
-  set_if_given(o.beta1, flags.beta1);
-  set_if_given(o.beta2, flags.beta2);
-  set_if_given(o.epsilon, flags.epsilon);
-  set_if_given(o.alpha, flags.alpha);
-  o.centered = flags.centered;
-  set_if_given(o.lr_decay, flags.lr_decay);
-  set_if_given(o.initial_accumulator_value, flags.initial_accumulator_value);
-  if (!std::isnan(flags.beta2_decay)) o.beta2_decay = flags.beta2_decay;
-  set_if_given(o.epsilon2, flags.epsilon2);
-  set_if_given(o.clip_threshold, flags.clip_threshold);
-  if (flags.ns_steps > 0) o.ns_steps = flags.ns_steps;
-  if (flags.muon_adjust == "match_rms_adamw") o.adjust = train::MuonAdjust::match_rms_adamw;
-  o.adamw_parameters = split_lists(flags.adamw_for);
-  o.ema = flags.ema;
-  o.proximal = flags.proximal;
-  const bool decoupled =
-      kind == OptimizerKind::adamw || kind == OptimizerKind::adamw8bit || kind == OptimizerKind::lamb;
-  o.weight_decay = flags.weight_decay >= 0       ? flags.weight_decay
-                   : decoupled                   ? 0.01
-                   : kind == OptimizerKind::muon ? 0.1
-                                                 : 0;
-  options.layer_decay = flags.layer_decay;
-  return ok_status();
-}
-
-Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
-  train::LossOptions like;
-  like.label_smoothing = flags.label_smoothing;
-  if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
-    return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
-  }
-  like.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
-  if (flags.class_axis != INT64_MIN) like.class_axis = flags.class_axis;
-  TRY_ASSIGN(like.class_weights, list_of_numbers(flags.class_weights, "--class-weights"));
-  TRY_ASSIGN(like.pos_weight, list_of_numbers(flags.pos_weight, "--pos-weight"));
-  like.focal_gamma = flags.focal_gamma;
-  like.focal_alpha = flags.focal_alpha;
-  like.delta = flags.huber_delta;
-  like.beta = flags.smooth_l1_beta;
-  if (!std::isnan(flags.margin)) like.margin = flags.margin;
-  if (!std::isnan(flags.temperature)) like.temperature = flags.temperature;
-  like.distill_weight = flags.distill_weight;
-  like.preference_beta = flags.preference_beta;
-  like.desirable_weight = flags.desirable_weight;
-  like.undesirable_weight = flags.undesirable_weight;
-  like.blank = static_cast<std::int32_t>(flags.blank);
-  like.zero_infinity = flags.zero_infinity;
-  TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));
-  const bool named = terms.size() > 1 || !terms[0].output.empty();
-  if (named && !flags.output.empty()) {
-    return invalid("--loss ", flags.loss, " and --loss-of ", flags.output, " both name outputs; give one of them.");
-  }
-  if (!named) terms[0].output = flags.output;
-  options.loss = std::move(terms[0]);
-  options.more_losses.assign(std::make_move_iterator(terms.begin() + 1), std::make_move_iterator(terms.end()));
-  options.sample_weights = flags.sample_weights;
-  return ok_status();
 }
 
 }  // namespace
@@ -358,45 +261,11 @@ Result<Bindings> bindings_of(const TrainFlags& flags) {
   return bindings;
 }
 
-Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
-  train::TrainOptions options;
-  TRY(set_losses(flags, options));
-  TRY(set_optimizer(flags, options));
-  for (const std::string& text : flags.groups) {
-    TRY_ASSIGN(auto group, parse_group(text));
-    options.groups.push_back(std::move(group));
-  }
-  options.freeze = split_lists(flags.freeze);
-  TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
-  if (flags.loss_scale >= 0 || options.precision == DType::f16) {
-    options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};
-    if (flags.loss_scale >= 0) options.loss_scaling->initial = flags.loss_scale;
-  }
-  options.clip_norm = flags.clip_norm;
-  options.clip_value = flags.clip_value;
-  options.optimizer_in_backward = flags.optimizer_in_backward;
-  TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
-  options.schedule.warmup_steps = flags.warmup_steps;
-  options.schedule.total_steps = total_steps;
-  options.schedule.final_factor = flags.final_lr_factor;
-  options.schedule.step_size = flags.step_size;
-  options.schedule.gamma = flags.gamma;
-  options.schedule.rise = flags.rise;
-  options.schedule.div_factor = flags.div_factor;
-  options.schedule.final_div_factor = flags.final_div_factor;
-  options.schedule.power = flags.power;
-  if (flags.batch < 1 || flags.accumulate < 1 || flags.batch > (std::int64_t{1} << 31) / flags.accumulate) {
-    return invalid("--batch ", flags.batch, " and --accumulate ", flags.accumulate,
-                   " must be at least 1, and their product at most 2^31.");
-  }
-  options.batch = flags.batch * flags.accumulate;
-  options.micro_batch = flags.batch;
-  options.batch_statistics = !flags.frozen_statistics;
-  options.neftune_alpha = flags.neftune;
-  options.seed = flags.seed;
-  TRY_ASSIGN(options.bindings, bindings_of(flags));
-  TRY(train::check(options));
-  return options;
+void add_long_flag(CLI::App& app, TextFlags& flags) {
+  app.add_option("--on-long", flags.on_long,
+                 "What becomes of texts of jsonl: that are longer than a sample: cut, drop, error or split (texts that "
+                 "are learned as a whole are split, all others cut)")
+      ->check(CLI::IsMember({"cut", "drop", "error", "split"}));
 }
 
 }  // namespace graft::cli

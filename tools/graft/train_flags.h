@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "runtime/train/options.h"
+#include "graft/data.h"
 #include "tools/common/command.h"
-#include "tools/graft/adapted_model.h"
+#include "tools/common/options.h"
+#include "tools/graft/adapter_flags.h"
 
-namespace graft {
-enum class Preference : std::uint8_t;
-}
 namespace graft::cli {
+
+struct FreshAdapters;
 
 struct TrainFlags {
   std::string loss = "ce";
@@ -106,19 +106,17 @@ void refuse_idle_train_flags(const CLI::App& app, TrainFlags& flags);
 /// --bind, and --seq as the dimension "seq".
 Result<Bindings> bindings_of(const TrainFlags& flags);
 
-/// Whether the loss is cross entropy alone, whose exponent is the perplexity.
-bool is_cross_entropy(const TrainFlags& flags);
 /// --teacher, for commands that have one.
 void add_teacher_flag(CLI::App& app, TrainFlags& flags);
 
 /// What the records of a data set are for the loss.
-Preference preference_of(const TrainFlags& flags);
+graft_preference preference_of(const TrainFlags& flags);
 /// dpo and its kin.
 bool is_preference(const TrainFlags& flags);
 /// Whether it compares with a reference model.
 bool needs_reference(const TrainFlags& flags);
 
-/// `total_steps` is where linear and cosine schedules end; 0 where it is not known (graft plan).
-Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps);
+/// Optimizers by name, in the order of graft_optimizer. An error where there is none of that name.
+Result<graft_optimizer> parse_optimizer(const std::string& name);
 
 }  // namespace graft::cli

@@ -1,11 +1,8 @@
 #include "tools/graft/train_samples.h"
+
+#include "graft/steps.h"
 #include "tools/common/numbers.h"
-
-#include <algorithm>
-
-#include "runtime/lora/adapter.h"
-#include "runtime/session/generator.h"
-#include "runtime/session/training.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 
@@ -22,15 +19,25 @@ void add_sample_flags(CLI::App& app, SampleFlags& flags) {
       ->needs(prompt);
 }
 
-Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,
+Result<std::vector<std::string>> generate_samples(graft_context* context, graft_trainer* trainer,
                                                   const SampleFlags& flags) {
-  TRY_ASSIGN(Model now, borrow_model(model));
-  TRY(copy_to_model(trainer, now));
-  TRY_ASSIGN(const auto generator, Generator::create(device, now));
+  graft_model* copy = nullptr;
+  const graft_status copied = graft_trainer_copy(trainer, 0, &copy);
+  const Owned<graft_model> now(copy);
+  TRY(checked(copied, context));
+  graft_generator* made = nullptr;
+  const graft_status created = graft_generator_create(copy, nullptr, &made);
+  const Owned<graft_generator> generator(made);
+  TRY(checked(created, context));
   std::vector<std::string> texts;
   for (const std::string& prompt : flags.prompts) {
-    TRY_ASSIGN(Generated made, generator->generate(prompt, {.max_tokens = flags.tokens}));
-    texts.push_back(std::move(made.text));
+    graft_generate_options options = {};
+    options.struct_size = sizeof options;
+    options.max_tokens = flags.tokens;
+    const char* text = "";
+    std::size_t bytes = 0;
+    TRY(checked(graft_generate(made, prompt.c_str(), &options, &text, &bytes), context));
+    texts.emplace_back(text, bytes);
   }
   return texts;
 }

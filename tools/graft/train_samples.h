@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/model.h"
-#include "runtime/train/trainer.h"
+#include "graft/graft.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {
@@ -18,9 +17,9 @@ struct SampleFlags {
 };
 void add_sample_flags(CLI::App& app, SampleFlags& flags);
 
-/// The most probable continuation of each prompt by the weights as they are now. `model` is the trainer's and does not
-/// change; meanwhile a second copy of it is on the device.
-Result<std::vector<std::string>> generate_samples(gpu::Device& device, const Model& model, train::Trainer& trainer,
+/// The most probable continuation of each prompt by the weights as they are now. Meanwhile a second copy of the model
+/// is on the device.
+Result<std::vector<std::string>> generate_samples(graft_context* context, graft_trainer* trainer,
                                                   const SampleFlags& flags);
 
 }  // namespace graft::cli

@@ -1,21 +1,17 @@
 #include "tools/graft/train_setup.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <set>
 
-#include "platform/base/checked.h"
-#include "runtime/session/preference.h"
-#include "tools/bench/budget.h"
+#include "runtime/passes/precision.h"
+#include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/monitor_flags.h"
+#include "tools/graft/adapted_model.h"
 
 namespace graft::cli {
 namespace {
-
-std::uint64_t steps_of(const data::Source& source, const data::LoaderOptions& options) {
-  const std::uint64_t samples = source.size().value_or(0);
-  return options.epochs * (options.drop_last ? samples / options.batch : ceil_div(samples, options.batch));
-}
 
 /// Fewer or as many classes as the model has, all of them its own: they keep their numbers.
 bool knows_all(const std::vector<std::string>& known, const data::Source& source) {
@@ -33,10 +29,10 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   data::Hints hints = training_hints_of(model);
   DataSets sets;
   const auto open = [&](const std::string& spec, bool held_out = false) {
-    return open_data(
-        spec, model, options.train.seq, hints, sequence_starts,
-        {options.text.on_long, held_out ? 0 : options.text.show, preference_of(options.train), options.train.pooling},
-        held_out ? &sets.held_out_info : &sets.training_info);
+    return open_data(spec, model, options.train.seq, hints, sequence_starts,
+                     {options.text.on_long, held_out ? 0 : options.text.show,
+                      static_cast<Preference>(preference_of(options.train)), options.train.pooling},
+                     held_out ? &sets.held_out_info : &sets.training_info);
   };
   TRY_ASSIGN(sets.training, open(options.data));
   if (const auto known = classes_of(model); knows_all(known, *sets.training)) {
@@ -71,125 +67,164 @@ Result<DataSets> open_sets(const TrainArguments& options, const Model& model) {
   return sets;
 }
 
-namespace {
-
-/// What `base` makes of a set's texts becomes part of its samples; kept in the run's folder, where it has one.
-Status add_reference(OpenDevice& opened, const Model& base, const TrainArguments& options, const char* name,
-                     std::unique_ptr<data::Source>& source) {
-  TRY_ASSIGN(const train::TrainOptions train, cli::train_options(options.train, 0));
-  ReferenceOptions how{.batch = options.train.batch, .precision = train.precision, .bindings = train.bindings};
-  how.bindings.erase("seq");  // of one text
-  opened.give_to(how.trainer.program);
-  const std::string& folder = options.checkpoint.options.folder;
-  const std::string path = folder.empty() ? std::string() : cat(folder, "/reference-", name);
-  TRY_ASSIGN(const std::string contents, fingerprint_of(*source));
-  const std::string of = cat(contents, ' ', name_of_base(base), ' ', options.train.precision);
-  if (!path.empty()) {
-    auto kept = read_references(os::system_files(), path, of, *source->size());
-    if (kept.ok()) {
-      TRY_ASSIGN(source, with_references(std::move(source), std::move(*kept)));
-      return ok_status();
-    }
-    if (const Status status = kept.status(); status.code() != Code::not_found) return status;
-  }
-  TRY_ASSIGN(auto references, log_probabilities(opened.device(), base, *source, how));
-  if (!path.empty()) {
-    TRY(os::make_directories(os::system_files(), folder));
-    TRY(write_references(os::system_files(), path, of, references));
-  }
-  TRY_ASSIGN(source, with_references(std::move(source), std::move(references)));
-  return ok_status();
-}
-
-}  // namespace
-
 Status set_teacher(const TrainFlags& flags, const Graph& taught, train::TrainOptions& options) {
   if (flags.teacher.empty()) return ok_status();
   const double temperature = std::isnan(flags.temperature) ? kDistillTemperature : flags.temperature;
   return learn_from_teacher(taught, flags.distill_weight, temperature, options);
 }
 
-void add_data(const TrainArguments& options, const PreparedRun& run, Configuration& configuration) {
-  configuration["data"] = options.data;
-  configuration["data contents"] = run.fingerprint;
-  if (!run.teacher_name.empty()) configuration["teacher"] = run.teacher_name;
-  configuration["order"] = order_text(!options.no_shuffle, options.drop_last);
-  if (options.workers.wire != "f32") configuration["precision"] += cat(", ", options.workers.wire, " on the wire");
+FreshAdapters TrainFlags::fresh() const { return {lora, seed, add_tokens, needs_reference(*this)}; }
+
+namespace {
+
+constexpr double kLargestInGroup = 1e30;  // as train::check() has it
+
+Result<double> group_number(std::string text, const std::string& what) {
+  const std::string wrong = cli::number(0, kLargestInGroup)(text);
+  if (!wrong.empty()) return invalid("--group ", what, " ", wrong, ".");
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
-Result<std::unique_ptr<PreparedRun>> prepare_run(OpenDevice& opened, const Model& base, const Model& model,
-                                                 const TrainArguments& options, train::SlotExchange* exchange,
-                                                 const std::optional<FirstWorker>& first) {
-  auto run = std::make_unique<PreparedRun>();
-  TRY_ASSIGN(DataSets sets, open_sets(options, model));
-  const bool checkpoints = !options.checkpoint.options.folder.empty();
-  if (checkpoints || exchange != nullptr) {  // now: later the loader's thread reads the source
-    TRY_ASSIGN(run->fingerprint, fingerprint_of(*sets.training));
+// "*.bias:weight_decay=0,lr=0.1"
+Result<train::ParameterGroup> parse_group(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::vector<std::string> items = split_list(colon == std::string::npos ? "" : text.substr(colon + 1));
+  if (items.empty() || colon == 0) {
+    return invalid("--group takes PATTERN:lr=SCALE,weight_decay=X; \"", text, "\" is not that.");
   }
-  if (needs_reference(options.train)) {
-    TRY(add_reference(opened, base, options, "training", sets.training));
-    if (sets.held_out) TRY(add_reference(opened, base, options, "held-out", sets.held_out));
+  train::ParameterGroup group;
+  group.pattern = text.substr(0, colon);
+  std::set<std::string> given;
+  for (const std::string& item : items) {
+    TRY_ASSIGN(const auto pair, parse_assignment(item, "--group PATTERN:"));
+    if (pair.first != "lr" && pair.first != "weight_decay")
+      return invalid("--group knows lr and weight_decay, not \"", pair.first, "\".");
+    if (!given.insert(pair.first).second) return invalid("--group gives ", pair.first, " of one pattern twice.");
+    TRY_ASSIGN(const double value, group_number(pair.second, pair.first));
+    if (pair.first == "lr") {
+      group.learning_rate_scale = value;
+    } else {
+      group.weight_decay = value;
+    }
   }
-  run->source = std::move(sets.training);
-  run->held_out = std::move(sets.held_out);
-  run->training_info = std::move(sets.training_info);
-  if (first) {
-    print_summary("Data: ", run->training_info, options.quiet);
-    print_summary("Held-out data: ", sets.held_out_info, options.quiet);
-    print_shown(run->training_info);
-  }
-  const data::Source& source = *run->source;
-  if (!first) run->held_out.reset();
-  const data::Source* const held_out = run->held_out.get();
-  TRY_ASSIGN(run->masked, model_for(source, model));
-  const Model& alone = run->masked ? *run->masked : model;
-  if (!options.train.teacher.empty()) {
-    TRY_ASSIGN(run->teacher, open_adapted(options.train.teacher, {}, WeightCheck::at_once));
-    TRY_ASSIGN(run->taught, with_teacher(alone, run->teacher->base));
-    run->teacher_name = name_of_base(run->teacher->base);
-  }
-  const Model& trained = run->taught ? *run->taught : alone;
-  data::LoaderOptions loader_options;
-  loader_options.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
-  loader_options.shuffle = !options.no_shuffle;
-  loader_options.seed = options.train.seed;
-  loader_options.drop_last = options.drop_last;
-  loader_options.threads = options.read_threads;
-  loader_options.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
-  run->total_steps = options.steps > 0 ? options.steps : steps_of(source, loader_options);
+  return group;
+}
 
-  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train, run->total_steps));
-  TRY(set_teacher(options.train, trained.graph, train_options));
-  if (has_pairs(source)) train_options.bindings.erase("seq");  // --seq is of one text, of which samples hold two
-  bind_length(source, alone, train_options.bindings);
-  train_options.fetch = split_list(options.fetch);
-  TRY_ASSIGN(const Monitors monitors, Monitors::create(options));
-  train_options.predictions = monitors.needs_predictions() && held_out != nullptr;
-  train::TrainerOptions trainer_options;
-  trainer_options.exchange = exchange;
-  trainer_options.request.slots = exchange != nullptr;
-  if (exchange != nullptr && options.workers.shard_optimizer) {
-    const train::Share share = exchange->share();
-    trainer_options.request.shard = {static_cast<std::uint32_t>(share.rank), static_cast<std::uint32_t>(share.workers)};
+void set_if_given(double& option, double given) {
+  if (given >= 0) option = given;
+}
+
+Status set_optimizer(const TrainFlags& flags, train::TrainOptions& options) {
+  using train::OptimizerKind;
+  TRY_ASSIGN(const OptimizerKind kind, train::parse_optimizer(flags.optimizer));
+  train::OptimizerOptions& o = options.optimizer;
+  o = train::optimizer_defaults(kind);
+  set_if_given(o.learning_rate, flags.learning_rate);
+  set_if_given(o.momentum, flags.momentum);
+  if (flags.nesterov_given) o.nesterov = flags.nesterov;
+  if (kind == OptimizerKind::muon && o.momentum == 0) o.nesterov = false;
+  set_if_given(o.beta1, flags.beta1);
+  set_if_given(o.beta2, flags.beta2);
+  set_if_given(o.epsilon, flags.epsilon);
+  set_if_given(o.alpha, flags.alpha);
+  o.centered = flags.centered;
+  set_if_given(o.lr_decay, flags.lr_decay);
+  set_if_given(o.initial_accumulator_value, flags.initial_accumulator_value);
+  if (!std::isnan(flags.beta2_decay)) o.beta2_decay = flags.beta2_decay;
+  set_if_given(o.epsilon2, flags.epsilon2);
+  set_if_given(o.clip_threshold, flags.clip_threshold);
+  if (flags.ns_steps > 0) o.ns_steps = flags.ns_steps;
+  if (flags.muon_adjust == "match_rms_adamw") o.adjust = train::MuonAdjust::match_rms_adamw;
+  o.adamw_parameters = split_lists(flags.adamw_for);
+  o.ema = flags.ema;
+  o.proximal = flags.proximal;
+  const bool decoupled =
+      kind == OptimizerKind::adamw || kind == OptimizerKind::adamw8bit || kind == OptimizerKind::lamb;
+  o.weight_decay = flags.weight_decay >= 0       ? flags.weight_decay
+                   : decoupled                   ? 0.01
+                   : kind == OptimizerKind::muon ? 0.1
+                                                 : 0;
+  options.layer_decay = flags.layer_decay;
+  return ok_status();
+}
+
+Status set_losses(const TrainFlags& flags, train::TrainOptions& options) {
+  train::LossOptions like;
+  like.label_smoothing = flags.label_smoothing;
+  if (flags.ignore_index < INT32_MIN || flags.ignore_index > INT32_MAX) {
+    return invalid("--ignore-index ", flags.ignore_index, " does not fit 32 bits.");
   }
-  trainer_options.request.samples = source.size();
-  trainer_options.request.drop_last = options.drop_last;
-  trainer_options.request.evaluation = held_out != nullptr;
-  trainer_options.request.checkpoints = checkpoints;
-  RunProfile* const profile = first ? first->profile : nullptr;
-  trainer_options.program.profile = profile != nullptr;
-  trainer_options.program.observer = profile;
-  opened.give_to(trainer_options.program);
-  if (options.recover_device) trainer_options.reopen = [&opened] { return opened.reopen(); };
-  gpu::Device& device = opened.device();
-  train::scale_for_rounding(device.target(), train_options);
-  if (held_out != nullptr) trainer_options.request.evaluation_samples = held_out->size();
-  trainer_options.request.plan.fuse = trainer_options.request.plan.merge = !options.no_fusion;
-  TRY(train::set_targets(trained.graph, source.fields(), train_options));
-  TRY(set_budget(options.budget, trained.graph, train_options, device.target(), trainer_options.request));
-  TRY_ASSIGN(run->trainer, create_trainer(device, trained, train_options, source.fields(), trainer_options));
-  TRY_ASSIGN(run->loader, data::Loader::create(*run->source, loader_options));
-  return run;
+  like.ignore_index = static_cast<std::int32_t>(flags.ignore_index);
+  if (flags.class_axis != INT64_MIN) like.class_axis = flags.class_axis;
+  TRY_ASSIGN(like.class_weights, list_of_numbers(flags.class_weights, "--class-weights"));
+  TRY_ASSIGN(like.pos_weight, list_of_numbers(flags.pos_weight, "--pos-weight"));
+  like.focal_gamma = flags.focal_gamma;
+  like.focal_alpha = flags.focal_alpha;
+  like.delta = flags.huber_delta;
+  like.beta = flags.smooth_l1_beta;
+  if (!std::isnan(flags.margin)) like.margin = flags.margin;
+  if (!std::isnan(flags.temperature)) like.temperature = flags.temperature;
+  like.distill_weight = flags.distill_weight;
+  like.preference_beta = flags.preference_beta;
+  like.desirable_weight = flags.desirable_weight;
+  like.undesirable_weight = flags.undesirable_weight;
+  like.blank = static_cast<std::int32_t>(flags.blank);
+  like.zero_infinity = flags.zero_infinity;
+  TRY_ASSIGN(auto terms, train::parse_losses(flags.loss, like));
+  const bool named = terms.size() > 1 || !terms[0].output.empty();
+  if (named && !flags.output.empty()) {
+    return invalid("--loss ", flags.loss, " and --loss-of ", flags.output, " both name outputs; give one of them.");
+  }
+  if (!named) terms[0].output = flags.output;
+  options.loss = std::move(terms[0]);
+  options.more_losses.assign(std::make_move_iterator(terms.begin() + 1), std::make_move_iterator(terms.end()));
+  options.sample_weights = flags.sample_weights;
+  return ok_status();
+}
+
+}  // namespace
+
+Result<train::TrainOptions> train_options(const TrainFlags& flags, std::uint64_t total_steps) {
+  train::TrainOptions options;
+  TRY(set_losses(flags, options));
+  TRY(set_optimizer(flags, options));
+  for (const std::string& text : flags.groups) {
+    TRY_ASSIGN(auto group, parse_group(text));
+    options.groups.push_back(std::move(group));
+  }
+  options.freeze = split_lists(flags.freeze);
+  TRY_ASSIGN(options.precision, passes::parse_precision(flags.precision));
+  if (flags.loss_scale >= 0 || options.precision == DType::f16) {
+    options.loss_scaling = train::LossScaling{.growth_interval = flags.growth_interval};
+    if (flags.loss_scale >= 0) options.loss_scaling->initial = flags.loss_scale;
+  }
+  options.clip_norm = flags.clip_norm;
+  options.clip_value = flags.clip_value;
+  options.optimizer_in_backward = flags.optimizer_in_backward;
+  TRY_ASSIGN(options.schedule.kind, train::parse_schedule(flags.schedule));
+  options.schedule.warmup_steps = flags.warmup_steps;
+  options.schedule.total_steps = total_steps;
+  options.schedule.final_factor = flags.final_lr_factor;
+  options.schedule.step_size = flags.step_size;
+  options.schedule.gamma = flags.gamma;
+  options.schedule.rise = flags.rise;
+  options.schedule.div_factor = flags.div_factor;
+  options.schedule.final_div_factor = flags.final_div_factor;
+  options.schedule.power = flags.power;
+  if (flags.batch < 1 || flags.accumulate < 1 || flags.batch > (std::int64_t{1} << 31) / flags.accumulate) {
+    return invalid("--batch ", flags.batch, " and --accumulate ", flags.accumulate,
+                   " must be at least 1, and their product at most 2^31.");
+  }
+  options.batch = flags.batch * flags.accumulate;
+  options.micro_batch = flags.batch;
+  options.batch_statistics = !flags.frozen_statistics;
+  options.neftune_alpha = flags.neftune;
+  options.seed = flags.seed;
+  TRY_ASSIGN(options.bindings, bindings_of(flags));
+  TRY(train::check(options));
+  return options;
 }
 
 }  // namespace graft::cli

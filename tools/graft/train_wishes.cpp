@@ -53,16 +53,6 @@ std::string in_one_list(const std::vector<std::string>& lists) {
   return all;
 }
 
-Result<graft_optimizer> parse_optimizer(const std::string& name) {
-  constexpr const char* kNames[] = {"adamw",   "adam",    "sgd",       "adamw8bit", "lion",
-                                    "rmsprop", "adagrad", "adafactor", "lamb",      "muon"};
-  for (std::size_t i = 0; i < std::size(kNames); ++i) {
-    if (name == kNames[i]) return static_cast<graft_optimizer>(i);
-  }
-  return invalid("There is no optimizer \"", name,
-                 "\"; there are sgd, adam, adamw, adamw8bit, lion, rmsprop, adagrad, adafactor, lamb and muon.");
-}
-
 void set_where_given(double& option, double given) {
   if (given >= 0) option = given;
 }

@@ -3,13 +3,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "graft/gloo.h"
-#include "platform/base/checked.h"
-#include "platform/group/in_process.h"
-#include "runtime/distribute/start.h"
-#include "runtime/session/callback_group.h"
-#include "runtime/train/fit.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 
@@ -22,31 +18,38 @@ constexpr const char* kGloo = "libgraft_gloo.so.0.1";
 /// Meetings after one failure: more would be no worker's fault.
 constexpr int kMostMeetings = 32;
 
-/// The loader reads this worker's samples alone.
-Status read_share(PreparedRun& run, train::Share share) {
-  const auto micro = static_cast<std::uint64_t>(run.trainer->plan().micro_batch);
-  run.share = share;
-  return run.loader->read_only([share = std::move(share), micro, &all = run.reads_all](std::uint64_t samples) {
-    return all ? std::pair(std::uint64_t{0}, samples) : share.of_samples(micro, samples);
-  });
-}
-
-Status begin_together(group::Group& group, PreparedRun& run, const train::SlotExchange& exchange,
-                      const TrainArguments& options, std::chrono::nanoseconds deadline) {
-  Configuration words = configuration_of(*run.trainer);
-  add_data(options, run, words);
-  words["--shard-optimizer"] = run.trainer->is_sharded() ? "yes" : "no";
-  TRY(distribute::agree(group, words, !run.has_joined, deadline));
-  run.has_joined = true;
-  TRY(distribute::share_state(group, *run.trainer, run.loader.get(), deadline));
-  run.place = run.loader->cursor();
-  // Until a step is done that one worker began: what is begun together needs this worker's share alone.
-  run.reads_all = run.trainer->state().samples_done != 0;
-  return read_share(run, exchange.share());
-}
-
 bool is_of_lost_worker(const Status& status) {
   return status.code() == Code::io_error || status.code() == Code::timeout;
+}
+
+/// All trainers were made alike, and have worker 0's state.
+Status begin_together(const PreparedRun& run) {
+  return checked(graft_trainer_join(run.trainer.get(), run.loader.get(), nullptr), run.context);
+}
+
+Status heal(const PreparedRun& run, const Status& why, bool tells) {
+  if (tells) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
+  return begin_together(run);
+}
+
+/// Worker `rank` of so many has these of the slots, as many as are left divided by the workers that are left.
+std::uint64_t slots_of(std::uint64_t rank, std::uint64_t workers, std::uint64_t slots) {
+  return slots / workers + (rank < slots % workers ? 1 : 0);
+}
+
+/// Takes all steps as a worker that never leads. `conclude` as Workers has it.
+Status take_all_steps(const PreparedRun& run, std::uint64_t steps, const std::function<Status(const Status&)>& go_on) {
+  for (;;) {
+    TRY_ASSIGN(const graft_run_place place, run.place());
+    if (steps != 0 && place.step >= steps) return ok_status();
+    int more = 0;
+    const Status taken = checked(graft_train_next(run.trainer.get(), run.loader.get(), &more, nullptr), run.context);
+    if (!taken.ok()) {
+      TRY(go_on(taken));
+    } else if (more == 0) {
+      return ok_status();
+    }
+  }
 }
 
 }  // namespace
@@ -86,18 +89,29 @@ Result<std::unique_ptr<Workers>> Workers::create(const TrainArguments& options) 
   if (options.recover_device) return unsupported("--recover-device is for runs of one worker.");
   if (launch) {
     TRY(made->join(*launch));
-  } else {
-    made->group_ = group::in_process(number);
-    made->ended_.resize(number);
+    return made;
   }
+  made->group_.resize(number);
+  const auto workers = static_cast<std::uint32_t>(number);
+  if (graft_group_in_process(workers, made->group_.data()) != GRAFT_OK) {
+    made->group_.clear();
+    return error(Code::out_of_memory, "There is no memory for a group of ", number, " workers.");
+  }
+  for (graft_group& end : made->group_) made->share_options(end);
+  made->ended_.resize(number);
+  made->size_ = workers;
   return made;
 }
 
+void Workers::share_options(graft_group& end) const {
+  end.overlap = end.moves_shares = 1;
+  end.shard_optimizer = options_.workers.shard_optimizer ? 1 : 0;
+  end.bf16_wire = options_.workers.wire == "bf16" ? 1 : 0;
+}
+
 Status Workers::join(const Launch& launch) {
-  auto library = os::DynamicLibrary::open(kGloo);
-  if (!library.ok()) {
-    return Status(library.status()).with_context("Workers of several processes need libgraft_gloo");
-  }
+  auto library = Library::open(kGloo);
+  if (!library.ok()) return Status(library.status()).with_context("Workers of several processes need libgraft_gloo");
   gloo_ = std::move(*library);
   const auto enter = gloo_.find_as<decltype(&graft_gloo_join)>("graft_gloo_join");
   if (enter == nullptr) return error(Code::not_found, kGloo, " is another library than graft's.");
@@ -109,114 +123,96 @@ Status Workers::join(const Launch& launch) {
   std::array<char, 512> message = {};
   const graft_status status = enter(&options, &joined_, message.data(), message.size());
   if (status != GRAFT_OK) return error(static_cast<Code>(status), message.data());
-  launch_ = launch;
-  group_.push_back(std::make_unique<CallbackGroup>(joined_));
+  launched_ = true;
+  local_rank_ = launch.local_rank;
+  group_.push_back(joined_);
+  share_options(group_.front());
+  rank_ = joined_.rank;
+  size_ = joined_.size;
   return ok_status();
 }
 
 Workers::~Workers() {
   static_cast<void>(end(error(Code::cancelled, "it could not begin.")));
-  if (joined_.user != nullptr) gloo_.find_as<decltype(&graft_gloo_leave)>("graft_gloo_leave")(&joined_);
-}
-
-distribute::ExchangeOptions Workers::exchange_options() const {
-  distribute::ExchangeOptions made;
-  // Whoever stands still is found by its silence. One that runs is slow, or compiles: it gets longer, as between steps.
-  if (launch_) made.within_step = made.between_steps = 10 * std::chrono::seconds(options_.workers.timeout);
-  made.overlap = made.moves_shares = true;
-  if (options_.workers.wire == "bf16") made.wire = distribute::Wire::bf16;
-  return made;
-}
-
-Status Workers::after_step(PreparedRun& run, const train::SlotExchange& exchange) {
-  run.reads_all = false;
-  run.place = run.trainer->state().cursor;
-  train::Share now = exchange.share();
-  return now.costs == run.share.costs ? ok_status() : read_share(run, std::move(now));
+  if (joined_.user != nullptr) {
+    gloo_.find_as<decltype(&graft_gloo_leave)>("graft_gloo_leave")(&joined_);
+    return;
+  }
+  for (graft_group& one : group_) graft_group_release(&one);
 }
 
 DeviceFlags Workers::device_of(std::size_t rank) const {
   DeviceFlags flags = options_.device;
   const std::vector<std::string> devices = split_list(options_.workers.devices);
-  if (!devices.empty()) flags.device = devices[(launch_ ? launch_->local_rank : rank) % devices.size()];
+  if (!devices.empty()) flags.device = devices[(launched_ ? local_rank_ : rank) % devices.size()];
   return flags;
 }
 
-std::unique_ptr<train::SlotExchange> Workers::exchange(gpu::Device& device) {
-  if (group_.empty()) return nullptr;
-  return std::make_unique<distribute::GroupExchange>(*group_[0], device, exchange_options());
+Status Workers::note_rank(const PreparedRun& run) {
+  return checked(graft_trainer_rank(run.trainer.get(), &rank_, &size_), run.context);
 }
 
-Status Workers::begin(PreparedRun& run, train::SlotExchange* exchange, const Model& base, const Model& model) {
+Status Workers::begin(const PreparedRun& run) {
   if (group_.empty()) return ok_status();
   led_ = leads();
-  run.has_joined = has_joined_;
   for (std::size_t rank = 1; rank < group_.size(); ++rank) {
-    TRY_ASSIGN(auto thread, os::start_thread(
-                                [this, rank, &base, &model] {
-                                  ended_[rank] = work_as(rank, *group_[rank], base, model);
-                                  group_[rank]->leave(ended_[rank]);
-                                },
-                                "for a worker"));
-    threads_.push_back(std::move(thread));
+    try {
+      threads_.emplace_back([this, rank] {
+        ended_[rank] = work_as(rank);
+        const graft_group& end = group_[rank];
+        end.leave(end.user, static_cast<graft_status>(ended_[rank].code()), ended_[rank].message().c_str());
+      });
+    } catch (const std::system_error& refused) {
+      return error(Code::out_of_memory, "There is no thread for a worker: ", refused.code().message(), ".");
+    }
   }
-  Status begun = begin_together(*group_[0], run, *exchange, options_, exchange_options().between_steps);
-  if (launch_ && is_of_lost_worker(begun)) {
-    begun = meet_again(*group_[0], run, static_cast<distribute::GroupExchange&>(*exchange), std::move(begun));
-  }
+  Status begun = begin_together(run);
+  if (launched_ && is_of_lost_worker(begun)) begun = meet_again(run, std::move(begun));
   TRY(std::move(begun));
-  const std::size_t workers = group_[0]->size();
+  TRY_ASSIGN(const graft_run_place place, run.place());
   if (!leads()) {
-    std::fprintf(stderr, "One of %zu workers, from step %llu on.\n", workers,
-                 static_cast<unsigned long long>(run.trainer->state().step));
+    std::fprintf(stderr, "One of %u workers, from step %llu on.\n", size_, static_cast<unsigned long long>(place.step));
     return ok_status();
   }
-  const auto slots =
-      static_cast<std::uint64_t>(ceil_div(run.trainer->options().batch, run.trainer->plan().micro_batch));
+  TRY_ASSIGN(const graft_run_info info, run.info());
+  const std::uint64_t slots = (info.batch + info.micro_batch - 1) / info.micro_batch;
   std::string shares;
-  for (std::size_t rank = 0; rank < workers; ++rank) {
-    shares += cat(rank == 0 ? "" : ", ", train::Share{rank, workers}.of(slots).count);
+  for (std::uint32_t rank = 0; rank < size_; ++rank) {
+    shares += cat(rank == 0 ? "" : ", ", slots_of(rank, size_, slots));
   }
-  std::fprintf(stderr, "%zu workers take %s of the %llu micro-batches of a step.\n", workers, shares.c_str(),
+  std::fprintf(stderr, "%u workers take %s of the %llu micro-batches of a step.\n", size_, shares.c_str(),
                static_cast<unsigned long long>(slots));
-  if (slots < workers) {
-    std::fprintf(stderr, "Those with 0 have nothing to do: --accumulate %zu gives each one.\n", workers);
+  if (slots < size_) {
+    std::fprintf(stderr, "Those with 0 have nothing to do: --accumulate %u gives each one.\n", size_);
   }
   return ok_status();
 }
 
-Status Workers::work_as(std::size_t rank, group::Group& group, const Model& base, const Model& model) {
-  TRY_ASSIGN(auto opened, OpenDevice::open(device_of(rank)));
+Status Workers::work_as(std::size_t rank) {
+  TRY_ASSIGN(auto context, open_context(device_of(rank)));
   {
-    distribute::GroupExchange exchange(group, opened->device(), exchange_options());
-    TRY_ASSIGN(const auto run, prepare_run(*opened, base, model, options_, &exchange, std::nullopt));
-    TRY(begin_together(group, *run, exchange, options_, exchange_options().between_steps));
-    train::FitOptions fit_options;
-    fit_options.steps = options_.steps;
-    fit_options.on_step = [&](const train::StepResult&) { return after_step(*run, exchange); };
-    fit_options.go_on = [&](const Status& why) { return go_on(group, *run, exchange, why); };
-    for (bool concluded = false; !concluded;) {
-      TRY(train::fit(*run->trainer, *run->loader, fit_options));
-      TRY_ASSIGN(concluded, conclude(group, *run, exchange, nullptr));
+    TRY_ASSIGN(const auto model, open_trained(context.get(), options_, GRAFT_CHECK_ON_USE));
+    TRY_ASSIGN(const PreparedRun run,
+               prepare_run(context.get(), model.get(), options_, &group_[rank], RunRole::helps, false));
+    const auto go_on_as_helper = [&](const Status& why) {
+      const bool differs = graft_trainer_trouble(run.trainer.get()) == GRAFT_GROUP_DIFFERS;
+      return options_.workers.heal && differs ? heal(run, why, false) : why;
+    };
+    TRY(begin_together(run));
+    TRY(take_all_steps(run, options_.steps, go_on_as_helper));
+    for (int ended = 0; ended == 0;) {
+      TRY(checked(graft_trainer_conclude(run.trainer.get(), 0, &ended), context.get()));
     }
   }
-  return opened->close();
+  return close_context(std::move(context));
 }
 
-Status Workers::go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why) {
-  return go_on(*group_[0], run, exchange, why);
-}
-
-Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange& with, const Status& why) {
-  auto& exchange = static_cast<distribute::GroupExchange&>(with);  // the only one that there is
-  if (options_.workers.heal && exchange.differs()) {
-    if (group.rank() == 0) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
-    TRY(run.loader->restore(data::Cursor(*run.place)));
-    return begin_together(group, run, exchange, options_, exchange_options().between_steps);
-  }
-  if (!launch_ || !exchange.has_lost_worker()) return why;
-  if (!run.trainer->is_sharded()) return meet_again(group, run, exchange, why);
-  if (options_.checkpoint.options.folder.empty()) {
+Status Workers::go_on(const PreparedRun& run, const Status& why) {
+  const graft_group_trouble trouble = graft_trainer_trouble(run.trainer.get());
+  if (options_.workers.heal && trouble == GRAFT_GROUP_DIFFERS) return heal(run, why, leads());
+  if (!launched_ || (trouble != GRAFT_GROUP_LOST && trouble != GRAFT_GROUP_NEWCOMER)) return why;
+  if (!options_.workers.shard_optimizer) return meet_again(run, why);
+  if (options_.checkpoint.folder.empty()) {
     return Status(why).with_context(
         "The optimizer's state was shared out, a part of it is lost, and without --checkpoint there is no copy; start "
         "the "
@@ -228,66 +224,71 @@ Status Workers::go_on(group::Group& group, PreparedRun& run, train::SlotExchange
 
 Status Workers::meet_anew() {
   starts_anew_ = false;
-  has_joined_ = true;
+  has_met_ = true;
   std::fprintf(stderr, "A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
+  graft_group& end = group_.front();
   Status met = error(Code::timeout, "they have not met.");
-  for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) met = group_[0]->reform();
+  for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) {
+    std::array<char, 512> message = {};
+    const graft_status status = end.reform(end.user, &end.rank, &end.size, message.data(), message.size());
+    met = status == GRAFT_OK ? ok_status() : error(static_cast<Code>(status), message.data());
+  }
   TRY(std::move(met));
-  std::fprintf(stderr, "%zu workers go on%s.\n", group_[0]->size(), leads() ? "; this one is worker 0" : "");
+  rank_ = end.rank;
+  size_ = end.size;
+  std::fprintf(stderr, "%u workers go on%s.\n", size_, leads() ? "; this one is worker 0" : "");
   return ok_status();
 }
 
-Status Workers::meet_again(group::Group& group, PreparedRun& run, distribute::GroupExchange& exchange, Status failed) {
+Status Workers::meet_again(const PreparedRun& run, Status failed) {
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(failed); ++i) {  // others may go meanwhile
-    std::fprintf(stderr, "%s%s\n", failed.message().c_str(), exchange.lets_in() ? "" : " The others go on.");
-    failed = exchange.reform();
+    const bool lets_in = graft_trainer_trouble(run.trainer.get()) == GRAFT_GROUP_NEWCOMER;
+    std::fprintf(stderr, "%s%s\n", failed.message().c_str(), lets_in ? "" : " The others go on.");
+    failed = checked(graft_trainer_meet(run.trainer.get(), run.loader.get()), run.context);
     if (!failed.ok()) continue;
-    // Before the first step nobody has read anything.
-    if (run.place) TRY(run.loader->restore(data::Cursor(*run.place)));
-    if (const bool leads = group.rank() == 0; leads != led_) {
-      led_ = leads;
-      if (leads) std::fprintf(stderr, "This worker is worker 0 now.\n");
-      TRY(when_it_leads_(leads));
+    TRY(note_rank(run));
+    if (leads() != led_) {
+      led_ = leads();
+      if (led_) std::fprintf(stderr, "This worker is worker 0 now.\n");
+      TRY(when_it_leads_(led_));
     }
-    failed = begin_together(group, run, exchange, options_, exchange_options().between_steps);
+    failed = begin_together(run);
   }
   TRY(std::move(failed));
-  std::fprintf(stderr, "%zu workers go on from step %llu.\n", group.size(),
-               static_cast<unsigned long long>(run.trainer->state().step));
+  TRY_ASSIGN(const graft_run_place place, run.place());
+  std::fprintf(stderr, "%u workers go on from step %llu.\n", size_, static_cast<unsigned long long>(place.step));
   return ok_status();
 }
 
-Result<bool> Workers::conclude(group::Group& group, PreparedRun& run, train::SlotExchange& exchange,
-                               const std::function<Status()>& finish) {
-  const std::uint64_t step = run.trainer->state().step;
+Result<bool> Workers::conclude(const PreparedRun& run, const std::function<Status()>& finish) {
+  if (group_.empty()) {
+    TRY(finish());
+    return true;
+  }
+  TRY_ASSIGN(const graft_run_place before, run.place());
   bool finished = false;
   for (;;) {
-    auto all = distribute::end_together(group, finished, exchange_options().between_steps);
-    if (all.ok() && *all) return true;
+    int ended = 0;
+    const Status all = checked(graft_trainer_conclude(run.trainer.get(), finished ? 1 : 0, &ended), run.context);
+    if (all.ok() && ended != 0) return true;
     if (all.ok()) {
-      TRY(run.trainer->gather_state());
-      if (group.rank() != 0) continue;
+      if (!leads()) continue;
       TRY(finish());
       finished = true;
       continue;
     }
-    if (!launch_ || !is_of_lost_worker(all.status())) return all.status();
-    static_cast<distribute::GroupExchange&>(exchange).note_lost_worker();
-    TRY(go_on(group, run, exchange, all.status()));
-    if (run.trainer->state().step != step) return false;
+    if (!launched_ || !is_of_lost_worker(all)) return all;
+    TRY(go_on(run, all));
+    TRY_ASSIGN(const graft_run_place now, run.place());
+    if (now.step != before.step) return false;
   }
-}
-
-Result<bool> Workers::conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish) {
-  if (exchange != nullptr) return conclude(*group_[0], run, *exchange, finish);
-  TRY(finish());
-  return true;
 }
 
 Status Workers::end(const Status& why) {
   if (group_.empty()) return ok_status();
-  group_[0]->leave(why);
-  for (os::Thread& thread : threads_) thread.join();
+  const graft_group& own = group_.front();
+  own.leave(own.user, static_cast<graft_status>(why.code()), why.message().c_str());
+  for (std::thread& thread : threads_) thread.join();
   threads_.clear();
   for (const Status& status : ended_) {
     if (!status.ok() && status.code() != Code::cancelled) return status;

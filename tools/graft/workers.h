@@ -3,16 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "graft/distribute.h"
-#include "platform/group/group.h"
-#include "platform/os/dynamic_library.h"
-#include "platform/os/threads.h"
-#include "runtime/distribute/group_exchange.h"
-#include "tools/common/status.h"
+#include "tools/common/library.h"
 #include "tools/graft/launch.h"
-#include "tools/graft/train_setup.h"
+#include "tools/graft/prepared_run.h"
 
 namespace graft::cli {
 
@@ -28,28 +25,26 @@ class Workers {
 
   // From here on: of the calling thread's worker. That is worker 0, or this process's.
   /// It is worker 0 now.
-  bool leads() const { return group_.empty() || group_[0]->rank() == 0; }
+  bool leads() const { return rank_ == 0; }
   /// Is called where that changes, when the workers that are left have met and before they go on.
   void when_it_leads(std::function<Status(bool leads)> call) { when_it_leads_ = std::move(call); }
   /// The device that it opens.
   DeviceFlags device() const { return device_of(0); }
   /// Null where it is alone.
-  std::unique_ptr<train::SlotExchange> exchange(gpu::Device& device);
+  const graft_group* group() const { return group_.empty() ? nullptr : group_.data(); }
   /// Starts the other threads, sees that all workers were asked the same, and gives worker 0's state to all.
-  Status begin(PreparedRun& run, train::SlotExchange* exchange, const Model& base, const Model& model);
-  /// After each step that several workers took.
-  static Status after_step(PreparedRun& run, const train::SlotExchange& exchange);
-  /// FitOptions::go_on: those that are left go on, where these are processes; with --heal, those that differ.
-  Status go_on(PreparedRun& run, train::SlotExchange& exchange, const Status& why);
+  Status begin(const PreparedRun& run);
+  /// After a step that failed: those that are left go on, where these are processes; with --heal, those that differ.
+  Status go_on(const PreparedRun& run, const Status& why);
   /// Why that was refused: a part of the optimizer's state is lost, and the run is to be prepared anew, from its last
   /// checkpoint, by those that meet here.
   bool starts_anew() const { return starts_anew_; }
   Status meet_anew();
   /// The workers of this run have met before.
-  bool has_met() const { return has_joined_; }
+  bool has_met() const { return has_met_; }
   /// After the last step of the run, all together: worker 0 finishes it, and where it is gone before that, the one
-  /// after it. False: the run went back a step. `exchange` may be null.
-  Result<bool> conclude(PreparedRun& run, train::SlotExchange* exchange, const std::function<Status()>& finish);
+  /// after it. False: the run went back a step.
+  Result<bool> conclude(const PreparedRun& run, const std::function<Status()>& finish);
   /// This worker takes no further step. What the others failed of, unless that is worker 0's own end.
   Status end(const Status& why);
 
@@ -57,22 +52,23 @@ class Workers {
   explicit Workers(const TrainArguments& options) : options_(options) {}
   Status join(const Launch& launch);
   DeviceFlags device_of(std::size_t rank) const;
-  Status go_on(group::Group& group, PreparedRun& run, train::SlotExchange& with, const Status& why);
-  Status meet_again(group::Group& group, PreparedRun& run, distribute::GroupExchange& exchange, Status failed);
-  Result<bool> conclude(group::Group& group, PreparedRun& run, train::SlotExchange& exchange,
-                        const std::function<Status()>& finish);
-  Status work_as(std::size_t rank, group::Group& group, const Model& base, const Model& model);
-  distribute::ExchangeOptions exchange_options() const;
+  Status meet_again(const PreparedRun& run, Status failed);
+  Status work_as(std::size_t rank);
+  void share_options(graft_group& end) const;
+  /// Which worker this one is now.
+  Status note_rank(const PreparedRun& run);
 
   const TrainArguments& options_;
-  std::optional<Launch> launch_;  ///< none: threads
-  os::DynamicLibrary gloo_;
+  bool launched_ = false;  ///< else threads
+  std::uint32_t local_rank_ = 0;
+  Library gloo_;
   graft_group joined_ = {};
-  std::vector<std::unique_ptr<group::Group>> group_;  ///< of this process's workers; empty: one worker in all
-  std::vector<graft::os::Thread> threads_;
+  std::vector<graft_group> group_;  ///< the ends of this process's workers; empty: one worker in all
+  std::uint32_t rank_ = 0, size_ = 1;
+  std::vector<std::thread> threads_;
   std::vector<Status> ended_;  ///< by thread's rank
   bool led_ = false;           ///< when_it_leads_() was told so
-  bool has_joined_ = false;    ///< this process is no newcomer to the others
+  bool has_met_ = false;
   bool starts_anew_ = false;
   std::function<Status(bool leads)> when_it_leads_;
 };

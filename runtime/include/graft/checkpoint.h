@@ -49,6 +49,18 @@ typedef struct graft_checkpoint_options {
   /* Of graft_train_next: its place is kept with each snapshot and brought back by a resume; data then says its SPEC
      where it is NULL, and other samples or another order are refused. NULL: none */
   struct graft_loader* loader;
+  const char* model_file; /* noted in each snapshot, for `graft checkpoint restore`; NULL: none */
+  /* 1: a call that takes a step returns before it is durable, and while the device goes on with the next one it becomes
+     so; the step before is as durable as was asked. graft_checkpoint_acknowledge waits for the last one. */
+  int late;
+  /* Told, within a call on the trainer, what goes wrong and is not fatal, and what recovery did, in place of the log:
+     a sentence, valid during the call. It must not call graft. */
+  void (*report)(void* user, const char* sentence);
+  void* report_user;
+  /* 1: the run of another worker, which kept the folder and is gone (graft/distribute.h): it is kept from this
+     trainer's state on, or goes on from a newer snapshot. Looks less deep for damage than a resume. corrupt: it is
+     another run's. */
+  int take_over;
 } graft_checkpoint_options;
 
 /* Where a run went on. */
@@ -69,6 +81,20 @@ GRAFT_API graft_status graft_checkpoint_open(graft_trainer* trainer, const graft
 GRAFT_API graft_status graft_checkpoint_save(graft_trainer* trainer, const char* tag);
 /* Waits until all is on storage and closes the folder; destroying the trainer does, too. Takes no snapshot. */
 GRAFT_API graft_status graft_checkpoint_close(graft_trainer* trainer);
+/* Returns once the steps that are done are as durable as was asked: with graft_checkpoint_options.late. */
+GRAFT_API graft_status graft_checkpoint_acknowledge(graft_trainer* trainer);
+
+/* What became of a run that is kept. */
+typedef struct graft_checkpoint_state {
+  size_t struct_size;
+  uint64_t replayed;   /* steps that were taken again and agreed with the journal */
+  uint64_t journalled; /* that the journal still has after this one */
+  uint64_t skipped;    /* snapshots that were due while the one before was still being written */
+  double seconds;      /* that calls on the trainer have spent on it */
+} graft_checkpoint_state;
+
+/* Fills state. */
+GRAFT_API graft_status graft_checkpoint_describe(const graft_trainer* trainer, graft_checkpoint_state* state);
 /* Bytes of the app's own in each further snapshot (its place in the data, say), by worker: 0 for what all share. */
 GRAFT_API graft_status graft_checkpoint_set_data(graft_trainer* trainer, uint32_t worker, const void* data,
                                                  size_t bytes);

@@ -47,7 +47,10 @@ struct CheckpointOptions {
   std::string data = {};  ///< whatever tells the data apart
   std::map<std::string, std::string> metadata = {};
   Cipher* cipher = nullptr;
-  Loader* loader = nullptr;  ///< of Trainer::train_next(): its place is kept, and a resume goes on there
+  std::string model_file = {};  ///< noted in snapshots
+  bool late = false;            ///< steps become durable while the next one is computed: Trainer::acknowledge()
+  bool take_over = false;       ///< of another worker, which is gone
+  Loader* loader = nullptr;     ///< of Trainer::train_next(): its place is kept, and a resume goes on there
 };
 
 namespace detail {

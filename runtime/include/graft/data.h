@@ -76,6 +76,11 @@ typedef struct graft_data_options {
   /* Of texts, in place of the model's and of the one that the spec names (tokenizer=FILE, which is unsupported without
      this); it may be destroyed once the set is open. NULL: the model's */
   const struct graft_tokenizer* tokenizer;
+  /* Names of classes whose numbers labels get, in place of the model's: for a set to evaluate on those of the set that
+     is trained on, which it may not exceed. NULL: the model's, where `evaluation` is 1, else whatever there is */
+  const char* const* classes;
+  size_t class_count; /* may be 0 where `classes` is not NULL: the labels are numbers */
+  uint64_t show;      /* so many first samples of text are kept for graft_data_shown */
 } graft_data_options;
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
@@ -95,6 +100,18 @@ typedef struct graft_data_summary {
 
 /* Fills summary, of a set that was opened by a spec. */
 GRAFT_API graft_status graft_data_describe(const graft_data_set* set, graft_data_summary* summary);
+/* A token of a sample of text as people see it. */
+typedef struct graft_shown_token {
+  const char* text; /* UTF-8 where the token is; with a zero behind it */
+  size_t bytes;
+  int learned; /* 1: the loss counts it */
+  int begins;  /* 1: a text begins with it */
+} graft_shown_token;
+
+/* The tokens of one of the samples that graft_data_options.show keeps, valid as long as the set. not_found where sample
+   is beyond the last of them. */
+GRAFT_API graft_status graft_data_shown(const graft_data_set* set, uint64_t sample, const graft_shown_token** tokens,
+                                        size_t* count);
 /* Keeps the names of the set's classes in the model, whose outputs stand for them from now on. not_found: the set has
    none. */
 GRAFT_API graft_status graft_model_keep_classes(graft_model* model, const graft_data_set* set);
@@ -123,10 +140,16 @@ typedef struct graft_reference_options {
   graft_precision precision;
   const graft_binding* bindings; /* named dimensions other than the batch and "seq" */
   size_t binding_count;
+  /* A file that keeps what was computed; where it is there, of the same data, model and precision, nothing is computed.
+     corrupt: it is damaged. Its folder is made where missing. NULL: none */
+  const char* file;
 } graft_reference_options;
 /* The same; options may be NULL. */
 GRAFT_API graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* model,
                                                      const graft_reference_options* options);
+/* From now on the set is its samples [first, first + count) alone: as for a part that is kept back to evaluate on.
+   Before it has a loader. invalid_argument: it has no such samples, or nobody knows how many; it is as it was. */
+GRAFT_API graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t count);
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
@@ -149,6 +172,9 @@ typedef struct graft_loader_options {
   uint64_t shuffle_buffer; /* samples, where nobody knows how many there are; 0: 1024 */
   uint64_t memory_limit;   /* bytes for batches and buffers; out_of_memory where it does not suffice; 0: none */
   uint32_t read_threads;   /* that read samples where each is a file; 0: as many as cores, 8 at most */
+  /* 1: the set is not looked at to tell it from others: for a run that no checkpoint keeps and that no others take part
+     in; graft_checkpoint_open and graft_trainer_join refuse such a loader */
+  int anonymous;
 } graft_loader_options;
 
 /* Batches of samples. A set has one loader at a time. options may be NULL. */

@@ -52,6 +52,7 @@ struct DataOptions {
   graft_pooling pooling = GRAFT_POOLING_DEFAULT;      ///< GRAFT_PREFERENCE_GROUPS
   graft_on_long on_long = GRAFT_ON_LONG_BY_KIND;      ///< what becomes of texts longer than a sample
   const graft_tokenizer* tokenizer = nullptr;         ///< Tokenizer::get() of one in place of the model's
+  std::uint64_t show = 0;                             ///< first samples of text for graft_data_shown()
 };
 
 /// Batches of a data set, read ahead.
@@ -137,6 +138,10 @@ class DataSet {
     raw.bindings = bindings.data();
     raw.binding_count = bindings.size();
     return detail::to_status(graft_data_add_reference_with(handle_.get(), model, &raw), context_);
+  }
+  /// Samples [first, first + count) alone from now on.
+  Status narrow(std::uint64_t first, std::uint64_t count) {
+    return detail::to_status(graft_data_narrow(handle_.get(), first, count), context_);
   }
   /// Of text: what was cut or left out.
   Result<DataSummary> summary() const {

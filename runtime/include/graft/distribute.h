@@ -49,7 +49,16 @@ typedef struct graft_group {
   /* Not 0: gradients are rounded to bf16 on their way, half the bytes. Not the bits of one worker, though the same for
    * any number of several. */
   int bf16_wire;
+  /* Not 0: gradients of a micro-batch are sent while the next is computed, by a thread that calls exchange() instead of
+   * the trainer's. */
+  int overlap;
 } graft_group;
+
+/* The ends of a group of threads of one process, `size` of them by rank: each for a trainer of a context of its own.
+ * Its workers cannot vanish, so that it has no reform(). GRAFT_INVALID_ARGUMENT: a size of 0 or above 1024. */
+GRAFT_API graft_status graft_group_in_process(uint32_t size, graft_group* ends);
+/* Gives what one of them holds back, after its trainer has gone; it has left then. */
+GRAFT_API void graft_group_release(graft_group* end);
 
 /* Of a trainer with graft_trainer_options.group, before its first step and by all workers: sees that all trainers were
  * made alike (GRAFT_INVALID_ARGUMENT names what differs), and gives worker 0's state to all. Worker 0 opens its
@@ -62,12 +71,37 @@ typedef struct graft_group {
  * failed, or, for a worker that had just ended it, that one once more. graft_trainer_rank() says who a worker is then.
  */
 GRAFT_API graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, uint64_t* step);
+/* What ended the group's last step, or graft_trainer_join. */
+typedef enum graft_group_trouble GRAFT_ENUM_OF_INT {
+  GRAFT_GROUP_FINE = 0,
+  GRAFT_GROUP_LOST = 1,     /* a worker is gone: graft_trainer_join goes on without it */
+  GRAFT_GROUP_NEWCOMER = 2, /* one waits: graft_trainer_join lets it in */
+  GRAFT_GROUP_DIFFERS = 3   /* some workers' parameters are not those of the others: graft_trainer_join gives them
+                               worker 0's */
+} graft_group_trouble;
+
+/* GRAFT_GROUP_FINE for a worker that is alone, too. */
+GRAFT_API graft_group_trouble graft_trainer_trouble(const graft_trainer* trainer);
+/* The first half of graft_trainer_join, where a worker is gone or waits: those that are left meet, by reform(), and
+ * have new ranks. Whoever is worker 0 then may open the run's checkpoint with graft_checkpoint_options.take_over,
+ * before all call graft_trainer_join, which gives its state to the others. A failure with GRAFT_IO_ERROR or
+ * GRAFT_TIMEOUT: meet again. */
+GRAFT_API graft_status graft_trainer_meet(graft_trainer* trainer, graft_loader* loader);
+/* After the last step, by all workers, again and again: returns once all have ended it, so that nobody is missed who is
+ * still needed. *ended becomes 1 where worker 0 has said `finished`, 0 where it has things to do, such as to save;
+ * until then the others call this again. The optimizer's state of all is with worker 0 then (graft_trainer_gather).
+ * Fails as a step does. */
+GRAFT_API graft_status graft_trainer_conclude(graft_trainer* trainer, int finished, int* ended);
 /* Which of how many workers this one is now: reform() changes both. */
 GRAFT_API graft_status graft_trainer_rank(const graft_trainer* trainer, uint32_t* rank, uint32_t* size);
 /* Which samples of a step's batch of `samples` this worker computes; the contents of the others are not looked at.
  * Where a resumed run is in the middle of a step, that step needs all of them: *count is `samples`. */
 GRAFT_API graft_status graft_trainer_share(const graft_trainer* trainer, uint32_t samples, uint32_t* first,
                                            uint32_t* count);
+/* Asks worker 0's next step to end with what graft_trainer_gather brings, and those after it as long as it is not
+ * there, before a snapshot that the app decides upon alone, as at a signal. *is_whole, which may be NULL, is 1 where it
+ * is there now, as without shard_optimizer always. */
+GRAFT_API graft_status graft_trainer_request_whole(graft_trainer* trainer, int* is_whole);
 /* With graft_group.shard_optimizer, by all workers between the same steps: until the next one worker 0 has the
  * optimizer's state of all, for graft_checkpoint_save(). Else nothing is to be done. */
 GRAFT_API graft_status graft_trainer_gather(graft_trainer* trainer);

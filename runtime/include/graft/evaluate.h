@@ -37,6 +37,9 @@ GRAFT_API graft_status graft_evaluate_trainer(graft_trainer* trainer, graft_data
 GRAFT_API void graft_evaluation_destroy(graft_evaluation* evaluation);
 /* The names of metrics that there are, for sentences. */
 GRAFT_API const char* graft_metric_names(void);
+/* Sees whether these are metrics, as in "f1,auroc", each named once. *predictions, which may be NULL, becomes 1 where
+   one needs a trainer with graft_trainer_options.predictions. invalid_argument says which is none. */
+GRAFT_API graft_status graft_metrics_check(graft_context* context, const char* metrics, int* predictions);
 
 /* Means over all samples; NaN where one has no meaning. */
 typedef struct graft_totals {
@@ -121,6 +124,9 @@ typedef struct graft_watch_options {
   uint64_t stop_patience; /* evaluations in a row; 0: 1 */
   double min_delta;       /* by how much better counts */
   const char* best;       /* the verdict says whether this is the best so far; NULL: it does not */
+  /* 1: no snapshot at once, the next one has it: whoever resumes from the one before evaluates again where
+     graft_run_place.evaluated_at (graft/steps.h) is not of that step */
+  int no_snapshot;
 } graft_watch_options;
 
 /* What became of an evaluation. */

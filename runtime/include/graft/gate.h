@@ -6,6 +6,7 @@
 #define GRAFT_GATE_H
 
 #include "graft/data.h"
+#include "graft/evaluate.h"
 #include "graft/train.h"
 
 #ifdef __cplusplus
@@ -40,6 +41,23 @@ typedef struct graft_gate_result {
    and what is at the path stays as it was. That it did not pass is no error. Not while a loader reads the data. */
 GRAFT_API graft_status graft_gate(graft_model* candidate, graft_model* old, graft_data_set* data,
                                   const graft_gate_options* options, const char* path, graft_gate_result* result);
+
+/* One condition of the candidate's last graft_gate. */
+typedef struct graft_gate_row {
+  size_t struct_size;
+  const char* metric;
+  double now;
+  double before; /* of the old model; NaN without one */
+  int holds;     /* 1: the condition is met */
+  int no_worse;  /* 1: not worse than the old one by more than the margin */
+} graft_gate_row;
+
+/* In the order of the conditions; texts are valid until the candidate's next graft_gate. not_found where index is
+   beyond the last, or no gate was asked. */
+GRAFT_API graft_status graft_gate_condition(const graft_model* candidate, size_t index, graft_gate_row* row);
+/* How it differs from the old model in that gate, as graft_evaluations_compare tells; not_found where there was no old
+   one. */
+GRAFT_API graft_status graft_gate_compare(graft_model* candidate, graft_comparison* comparison);
 
 #ifdef __cplusplus
 }

@@ -190,7 +190,7 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
 typedef struct graft_model_options { /* How a model is loaded. */
   size_t struct_size;
   graft_weight_check check;
-  int allow_non_finite; /* 1: weights that hold NaN or infinity may be stored in this model and saved; else refused */
+  int allow_non_finite; /* 1: weights with NaN or infinity may be stored and saved; 2: saved, if the file has them */
   int shapes_only; /* 1: of a context for plans alone: weights may lack contents (graft_convert_options.shapes_only) */
 } graft_model_options;
 

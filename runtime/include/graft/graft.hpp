@@ -323,6 +323,7 @@ class Context {
     raw.preference = options.preference;
     raw.pooling = options.pooling;
     raw.on_long = options.on_long;
+    raw.show = options.show;
     raw.tokenizer = options.tokenizer;
     return data_set(nullptr,
                     [&](graft_data_set** set) { return graft_data_open_with(handle_.get(), spec.c_str(), &raw, set); });

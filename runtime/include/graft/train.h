@@ -29,8 +29,9 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   /* Of language models, from preferences: samples as graft_data_options.preference makes them. */
   GRAFT_LOSS_DPO = 14,
   GRAFT_LOSS_IPO = 15,
-  GRAFT_LOSS_ORPO = 16, /* needs no reference */
-  GRAFT_LOSS_KTO = 17   /* of single texts that are wanted or not; whole batches only */
+  GRAFT_LOSS_ORPO = 16,   /* needs no reference */
+  GRAFT_LOSS_KTO = 17,    /* of single texts that are wanted or not; whole batches only */
+  GRAFT_LOSS_DISTILL = 18 /* in `losses` alone: of an output, from logits that are another */
 } graft_loss;
 
 /* Optimizers, with PyTorch's meaning of their numbers. */
@@ -179,17 +180,27 @@ typedef struct graft_trainer_options {
   /* 1: the numbers of the optimizer and of the schedule, momentum, nesterov, layer_decay, gamma, step_size and their
      like, count as they are, zeros too: graft_trainer_defaults() fills them. 0: where they are zero the usual ones */
   int own_numbers;
+  /* A set that graft_evaluate_trainer will be asked of: planned for with its number of samples. NULL: nobody knows */
+  const struct graft_data_set* held_out;
   int no_evaluation; /* 1: nothing will be evaluated, and no memory is taken for it */
+  int drop_last;     /* 1: the loader leaves out a last batch that is not full, which is not planned for */
   int shrinkable;    /* 1: micro_batch is the most, and a budget may make it smaller */
   /* Of device memory in bytes beside the weights that are not trained, in place of `budget`; 0: none. It costs one
      more planning. */
   uint64_t budget_beside_weights;
+  struct graft_profile* profile; /* measures the steps, which take longer so; NULL: nobody does */
+  uint64_t group_pause_ms;       /* longest wait for the others between two steps; 0: ten times group_timeout_ms */
 } graft_trainer_options;
 
 /* Fills in the optimizer's own numbers, the weight decay among them, and the usual ones of schedules, and sets
    own_numbers: change what shall differ. `options` has its struct_size. invalid_argument: no such optimizer, or a
    struct without own_numbers; nothing changed. */
 GRAFT_API graft_status graft_trainer_defaults(graft_optimizer optimizer, graft_trainer_options* options);
+/* What each term of such `losses` is, the first `most` of them; *count, how many there are. invalid_argument: they are
+   no losses. */
+GRAFT_API graft_status graft_loss_kinds(const char* losses, graft_loss* kinds, size_t most, size_t* count);
+/* The names of losses that there are, for sentences. */
+GRAFT_API const char* graft_loss_names(void);
 
 /* What a step or an evaluation gives back. */
 typedef struct graft_metrics {

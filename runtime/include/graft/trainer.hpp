@@ -179,6 +179,9 @@ class Trainer {
     raw.metadata = metadata.data();
     raw.metadata_count = metadata.size();
     raw.cipher = options.cipher == nullptr ? nullptr : &cipher;
+    raw.model_file = detail::or_null(options.model_file);
+    raw.late = options.late ? 1 : 0;
+    raw.take_over = options.take_over ? 1 : 0;
     raw.loader = options.loader == nullptr ? nullptr : options.loader->get();
     auto info = detail::sized<CheckpointInfo>();
     Status opened = status(graft_checkpoint_open(handle_.get(), &raw, &info));
@@ -189,6 +192,8 @@ class Trainer {
   Status save_checkpoint(const std::string& tag = {}) {
     return status(graft_checkpoint_save(handle_.get(), detail::or_null(tag)));
   }
+  /// Returns once the steps that are done are as durable as was asked, of a late checkpoint.
+  Status acknowledge() { return status(graft_checkpoint_acknowledge(handle_.get())); }
   /// Waits for what is being written, and keeps the run no longer.
   Status close_checkpoint() { return status(graft_checkpoint_close(handle_.get())); }
   /// Bytes of the app's own in each further snapshot, by worker: 0 for what all share.

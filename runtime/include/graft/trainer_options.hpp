@@ -99,8 +99,15 @@ struct TrainerOptions {
   bool no_fusion = false;                ///< dispatches of its own for every op and tensor
   std::vector<InputFormat> inputs = {};  ///< of samples that are given as bytes or halves
   double neftune_alpha = 0;              ///< of noise on the embeddings of tokens: see graft_trainer_options
-  graft_model* teacher = nullptr;  ///< Model::get() of one whose logits are learned from: see graft_trainer_options
-  double distill_weight = 0.5;     ///< how much it counts beside the labels
+  graft_model* teacher = nullptr;     ///< Model::get() of one whose logits are learned from: see graft_trainer_options
+  double distill_weight = 0.5;        ///< how much it counts beside the labels
+  const DataSet* held_out = nullptr;  ///< that evaluations will be of: planned for
+  bool no_evaluation = false;         ///< nothing will be evaluated
+  bool drop_last = false;             ///< as the loader's
+  bool shrinkable = false;            ///< a budget may make micro_batch smaller
+  std::uint64_t budget_beside_weights = 0;  ///< bytes beside the weights that are not trained, in place of `budget`
+  graft_profile* profile = nullptr;         ///< measures the steps
+  std::uint64_t group_pause_ms = 0;         ///< longest wait between two steps; 0: ten times group_timeout_ms
 };
 
 namespace detail {
@@ -214,6 +221,13 @@ inline graft_trainer_options raw_options(const TrainerOptions& options, const st
   raw.inputs = inputs.data();
   raw.input_count = inputs.size();
   raw.neftune_alpha = options.neftune_alpha;
+  raw.held_out = options.held_out == nullptr ? nullptr : options.held_out->get();
+  raw.no_evaluation = options.no_evaluation ? 1 : 0;
+  raw.drop_last = options.drop_last ? 1 : 0;
+  raw.shrinkable = options.shrinkable ? 1 : 0;
+  raw.budget_beside_weights = options.budget_beside_weights;
+  raw.profile = options.profile;
+  raw.group_pause_ms = options.group_pause_ms;
   return raw;
 }
 

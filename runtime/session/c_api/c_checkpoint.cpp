@@ -3,6 +3,7 @@
 #include "runtime/lora/adapter.h"
 #include "runtime/session/c_api/c_cipher.h"
 #include "runtime/session/c_api/c_data.h"
+#include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_handles.h"
 
 using namespace graft;
@@ -32,7 +33,21 @@ Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options
     if (pair.key == nullptr || pair.value == nullptr) return invalid("Metadata ", i, " has no key or no value.");
     out.metadata[pair.key] = pair.value;
   }
-  out.report = [context](const std::string& text) { context->log(LogLevel::warning, text); };
+  if (given.model_file != nullptr) out.model_file = given.model_file;
+  out.late_sync = given.late != 0;
+  if (given.take_over != 0) {
+    out.resume = true;
+    out.from.clear();
+    out.looks_deep = false;
+  }
+  if (given.report != nullptr) {
+    out.report = [report = given.report, user = given.report_user](const std::string& text) {
+      const CallbackScope in_callback;
+      report(user, text.c_str());
+    };
+  } else {
+    out.report = [context](const std::string& text) { context->log(LogLevel::warning, text); };
+  }
   return out;
 }
 
@@ -55,18 +70,25 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
     wanted.cipher = trainer->cipher.get();
     Configuration configuration = configuration_of(*trainer->trainer);
     if (given.data != nullptr) configuration["data"] = given.data;
+    configure_wire(*trainer, configuration);
     if (trainer->teacher != nullptr) configuration["teacher"] = name_of_base(trainer->teacher->model);
     if (given.loader != nullptr) {
       if constexpr (!kHasData) return left_out("data sets", "data");
+      GRAFT_TRY(check_known(*given.loader));
       configure_data(*given.loader, configuration);
       given.loader->pending = nullptr;  // a resume brings it elsewhere
     }
+    if (!kHasGroups && given.take_over != 0) return left_out("trainers of several workers", "groups");
     GRAFT_TRY_ASSIGN(auto opened, Checkpointer::open(*trainer->context->files, wanted, *trainer->trainer,
                                                      trainer->model->model, std::move(configuration)));
-    GRAFT_TRY(detail::to_status(opened->begin(given.loader == nullptr ? nullptr : given.loader->loader.get())));
+    data::Loader* const loader = given.loader == nullptr ? nullptr : given.loader->loader.get();
+    if (kHasGroups && given.take_over != 0) {
+      GRAFT_TRY(opened->take_over(loader));
+    } else {
+      GRAFT_TRY(detail::to_status(opened->begin(loader)));
+    }
     trainer->checkpointer = std::move(opened);
-    trainer->trainer->set_wants_whole_state(
-        [trainer] { return trainer->checkpointer && trainer->checkpointer->wants_whole_state(); });
+    if (trainer->profile) trainer->profile->profile.set_next(trainer->trainer->state().step + 1);
     if (info == nullptr) return ok_status();
     graft_checkpoint_info out{};
     out.step = trainer->trainer->state().step;
@@ -81,6 +103,29 @@ graft_status graft_checkpoint_save(graft_trainer* trainer, const char* tag) {
   return guarded(trainer->context, [&]() -> Status {
     GRAFT_TRY(need_checkpoint(*trainer));
     return trainer->checkpointer->save(tag == nullptr ? "" : tag);
+  });
+}
+
+graft_status graft_checkpoint_acknowledge(graft_trainer* trainer) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(need_checkpoint(*trainer));
+    trainer->checkpointer->acknowledge();
+    return ok_status();
+  });
+}
+
+graft_status graft_checkpoint_describe(const graft_trainer* trainer, graft_checkpoint_state* state) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    GRAFT_TRY(need_checkpoint(*trainer));
+    const Checkpointer& from = *trainer->checkpointer;
+    graft_checkpoint_state out{};
+    out.replayed = from.replayed();
+    out.journalled = from.to_replay();
+    out.skipped = from.skipped();
+    out.seconds = from.seconds();
+    return write_info(out, state, "graft_checkpoint_state");
   });
 }
 

@@ -8,11 +8,8 @@
 #include "runtime/core/features.gen.h"
 #include "runtime/data/spec.h"
 #include "runtime/lora/new_tokens.h"
-#include "runtime/session/c_api/c_async.h"
-#include "runtime/session/c_api/c_distribute.h"
 #include "runtime/session/c_api/c_media.h"
 #include "runtime/session/c_api/c_tokenizer.h"
-#include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
 #include "runtime/session/preference.h"
 #include "runtime/session/text_spec.h"
@@ -26,6 +23,12 @@ void configure_data(const graft_loader& loader, Configuration& configuration) {
   if (!loader.set->spec.empty()) configuration.try_emplace("data", loader.set->spec);
   configuration["data contents"] = loader.fingerprint;
   configuration["order"] = loader.order;
+}
+
+Status check_known(const graft_loader& loader) {
+  if (!loader.fingerprint.empty()) return ok_status();
+  return invalid(
+      "The loader is anonymous (graft_loader_options): a run that is kept or shared tells its data from others.");
 }
 
 graft_tensor_info info_of(const data::Field& field) {
@@ -119,11 +122,19 @@ Status open_text_for(const graft_model* model, const char* spec, const graft_dat
     wanted.on_long = static_cast<OnLong>(on_long);
     wanted.preference = static_cast<Preference>(options.preference);
     if (pooling != 0) wanted.pooling = static_cast<Pooling>(pooling - 1);
+    wanted.show = options.show;
     if (options.tokenizer != nullptr) wanted.words = &options.tokenizer->tokenizer.vocabulary();
     GRAFT_TRY_ASSIGN(TextSet made, open_text_set(spec, model->model, wanted, files));
     for (const std::string& sentence : sentences_of(made.summary)) set.summary_text += sentence + '\n';
     set.summary_json = json_of(made.summary);
     set.summary = std::move(made.summary);
+    set.shown = std::move(made.shown);
+    for (const std::vector<ShownToken>& sample : set.shown) {
+      auto& rows = set.shown_rows.emplace_back();
+      for (const ShownToken& token : sample) {
+        rows.push_back({token.text.c_str(), token.text.size(), token.learned ? 1 : 0, token.begins ? 1 : 0});
+      }
+    }
     set.source = std::move(made.source);
     return ok_status();
   } else {
@@ -146,6 +157,9 @@ Result<std::unique_ptr<data::Source>> part_of(std::unique_ptr<data::Source> sour
 Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const char* spec,
                                                  const graft_data_options& options) {
   if (spec == nullptr) return invalid("The data set's SPEC is NULL.");
+  for (std::size_t i = 0; options.classes != nullptr && i < options.class_count; ++i) {
+    if (options.classes[i] == nullptr) return invalid("The name of class ", i, " is NULL.");
+  }
   auto set = std::make_unique<graft_data_set>();
   set->context = &context;
   set->spec = spec;
@@ -161,6 +175,7 @@ Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const c
       hints = options.evaluation != 0 ? hints_of(options.model->model) : training_hints_of(options.model->model);
     }
     hints.augment = options.evaluation == 0;
+    if (options.classes != nullptr) hints.classes.assign(options.classes, options.classes + options.class_count);
     const data::FileOptions files = {
         .files = context.files, .allocator = context.allocator, .codecs = set->codecs.get()};
     GRAFT_TRY_ASSIGN(source, data::open_spec(spec, files, hints));
@@ -260,6 +275,52 @@ graft_status graft_data_describe(const graft_data_set* set, graft_data_summary* 
   });
 }
 
+graft_status graft_data_shown(const graft_data_set* set, uint64_t sample, const graft_shown_token** tokens,
+                              size_t* count) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (tokens == nullptr || count == nullptr) return invalid("graft_data_shown needs places for its results.");
+    if (sample >= set->shown_rows.size()) {
+      return error(Code::not_found, "The tokens of ", set->shown_rows.size(), " samples are kept; number ", sample,
+                   " is none of them.");
+    }
+    *tokens = set->shown_rows[sample].data();
+    *count = set->shown_rows[sample].size();
+    return ok_status();
+  });
+}
+
+namespace {
+
+/// What the model makes of a set's texts becomes part of its samples; kept in `file`, where it is not null.
+Status add_reference(graft_data_set& set, const Model& reference, gpu::Device& device, const ReferenceOptions& options,
+                     const char* file) {
+  os::FileSystem& files = *set.context->files;
+  const std::string of =
+      cat(set.fingerprint, ' ', name_of_base(reference), ' ', std::string(dtype_name(options.precision)));
+  std::vector<float> references;
+  bool known = false;
+  if (file != nullptr) {
+    auto kept = read_references(files, file, of, set.source->size().value_or(0));
+    known = kept.ok();
+    if (known) references = std::move(*kept);
+    if (!known && kept.status().code() != Code::not_found) return std::move(kept).status();
+  }
+  if (!known) {
+    GRAFT_TRY_ASSIGN(references, log_probabilities(device, reference, *set.source, options));
+  }
+  if (!known && file != nullptr) {
+    const std::string path = file;
+    const std::size_t end = path.find_last_of("/\\");
+    if (end != std::string::npos && end != 0) GRAFT_TRY(os::make_directories(files, path.substr(0, end)));
+    GRAFT_TRY(write_references(files, path, of, references));
+  }
+  GRAFT_TRY_ASSIGN(set.source, with_references(std::move(set.source), std::move(references)));
+  return ok_status();
+}
+
+}  // namespace
+
 graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch) {
   graft_reference_options options = {};
   options.struct_size = sizeof options;
@@ -286,12 +347,29 @@ graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* mod
       // Without adapters: what the model was before they were put on, but for tokens that texts are made of.
       GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(model->model.metadata));
       const Model& reference = model->base && !tokens ? *model->base : model->model;
-      GRAFT_TRY_ASSIGN(auto references, log_probabilities(*device, reference, *set->source, options));
-      GRAFT_TRY_ASSIGN(set->source, with_references(std::move(set->source), std::move(references)));
-      return ok_status();
+      if (set->fingerprint.empty()) {
+        GRAFT_TRY_ASSIGN(set->fingerprint, fingerprint_of(*set->source));
+      }
+      return add_reference(*set, reference, *device, options, asked.file);
     } else {
       return unsupported("This build of graft leaves out text or training.");
     }
+  });
+}
+
+graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t count) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (set->has_loader) return invalid("The data set has a loader already: its samples are read.");
+    const auto size = set->source->size();
+    if (!size || count == 0 || first > *size || count > *size - first) {
+      return invalid("The data set has ", size ? cat(*size) : "an unknown number of", " samples; ", count, " from ",
+                     first, " on are none of them.");
+    }
+    GRAFT_TRY_ASSIGN(set->source, data::range(std::move(set->source), first, count));
+    if (!set->spec.empty()) set->spec += cat(" from ", first, ", ", count);
+    set->fingerprint.clear();
+    return ok_status();
   });
 }
 
@@ -327,111 +405,4 @@ const char* graft_data_class(const graft_data_set* set, size_t field, size_t ind
   if (set == nullptr || field >= set->source->fields().size()) return nullptr;
   const auto& classes = set->source->fields()[field].classes;
   return index < classes.size() ? classes[index].c_str() : nullptr;
-}
-
-graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options, graft_loader** loader) {
-  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(set->context, [&]() -> Status {
-    if (loader == nullptr) return invalid("graft_loader_create needs a place for the loader.");
-    *loader = nullptr;
-    GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
-    if (set->has_loader) return invalid("The data set has a loader already; a set has one at a time.");
-    data::LoaderOptions wanted;
-    if (given.batch != 0) wanted.batch = given.batch;
-    wanted.seed = given.seed;
-    wanted.shuffle = given.in_order == 0;
-    wanted.drop_last = given.drop_last != 0;
-    wanted.epochs = given.epochs;
-    if (given.shuffle_buffer != 0) wanted.shuffle_buffer = given.shuffle_buffer;
-    wanted.memory_limit = given.memory_limit;
-    wanted.threads = given.read_threads;
-    wanted.allocator = set->context->allocator;
-    auto made = std::make_unique<graft_loader>();
-    made->context = set->context;
-    made->order = order_text(wanted.shuffle, wanted.drop_last);
-    // Now: later the loader's thread reads the set.
-    GRAFT_TRY_ASSIGN(made->fingerprint, fingerprint_of(*set->source));
-    GRAFT_TRY_ASSIGN(made->loader, data::Loader::create(*set->source, wanted));
-    made->fields.resize(set->source->fields().size());
-    made->set = set;
-    set->has_loader = true;
-    *loader = made.release();
-    return ok_status();
-  });
-}
-
-void graft_loader_destroy(graft_loader* loader) {
-  if (loader != nullptr) destroy<graft_context>(loader->context, loader);
-}
-
-graft_status graft_loader_next(graft_loader* loader, graft_batch* batch) {
-  if (loader == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(loader->context, [&]() -> Status {
-    GRAFT_TRY(write_info(graft_batch{}, batch, "graft_batch"));
-    loader->pending = nullptr;
-    GRAFT_TRY_ASSIGN(const data::Batch* next, loader->loader->next());
-    if (next == nullptr) return ok_status();
-    for (std::size_t f = 0; f < loader->fields.size(); ++f) loader->fields[f] = next->field(f).data();
-    graft_batch out{};
-    out.samples = next->count();
-    out.epoch = next->epoch();
-    out.last_of_epoch = next->last_of_epoch() ? 1 : 0;
-    out.fields = loader->fields.data();
-    return write_info(out, batch, "graft_batch");
-  });
-}
-
-namespace {
-
-Status train_next(graft_trainer& trainer, graft_loader& loader, int& more, graft_metrics* metrics) {
-  if (&*loader.context != &*trainer.context) return invalid("The loader and the trainer are of two contexts.");
-  if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
-  GRAFT_TRY(check_samples(trainer, *loader.set->source));
-  more = 1;
-  if (loader.pending == nullptr) {
-    GRAFT_TRY_ASSIGN(loader.pending, loader.loader->next());
-  }
-  if (loader.pending == nullptr) {
-    more = 0;
-    return ok_status();
-  }
-  const auto result = trainer.trainer->train_step(*loader.pending);
-  // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
-  const bool refused = result.status().code() == Code::invalid_argument && trainer.trainer->state().samples_done == 0;
-  if (result.ok() || refused) loader.pending = nullptr;
-  GRAFT_TRY(Status(result.status()));
-  GRAFT_TRY(follow_shares(trainer, *loader.loader));
-  return end_step(trainer, *result, metrics);
-}
-
-}  // namespace
-
-graft_status graft_train_next(graft_trainer* trainer, graft_loader* loader, int* more, graft_metrics* metrics) {
-  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&]() -> Status {
-    if (loader == nullptr || more == nullptr) return invalid("graft_train_next needs a loader and a place for more.");
-    return train_next(*trainer, *loader, *more, metrics);
-  });
-}
-
-graft_status graft_train_next_async(graft_trainer* trainer, graft_loader* loader, int* more, graft_metrics* metrics,
-                                    graft_done done, void* user) {
-  if (loader == nullptr || more == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return ask(trainer, done, user, [loader = Ref<graft_loader>(loader), more, metrics](graft_trainer& of) {
-    return train_next(of, *loader, *more, metrics);
-  });
-}
-
-graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, graft_metrics* metrics) {
-  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(trainer->context, [&]() -> Status {
-    if (set == nullptr) return invalid("graft_evaluate_data needs a data set.");
-    if (set->has_loader) return invalid("The data set has a loader, whose thread reads it; open it once more.");
-    if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
-    GRAFT_TRY(check_samples(*trainer, *set->source));
-    GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*set->source));
-    if (metrics == nullptr) return ok_status();
-    return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,
-                      "graft_metrics");
-  });
 }

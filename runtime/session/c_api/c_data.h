@@ -12,11 +12,15 @@
 #include "runtime/data/source.h"
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/checkpoint/run_state.h"
+#include "runtime/session/text_spec.h"
 #include "runtime/session/text_summary.h"
 
 struct graft_data_set {
   graft::c_api::Ref<graft_context> context;
-  std::string spec = {};  ///< empty where it was not opened by one
+  std::string fingerprint = {};  ///< of the contents before a reference was added; empty: as they are
+  std::vector<std::vector<graft::ShownToken>> shown = {};
+  std::vector<std::vector<graft_shown_token>> shown_rows = {};  ///< over them
+  std::string spec = {};                                        ///< empty where it was not opened by one
   std::unique_ptr<graft::data::Source> source = nullptr;
   bool has_loader = false;
   std::optional<graft::TextSummary> summary = {};  ///< of text
@@ -52,6 +56,8 @@ graft_tensor_info info_of(const data::Field& field);
 /// invalid_argument: the trainer was made for other samples.
 Status check_samples(const graft_trainer& trainer, const data::Source& source);
 
+/// invalid_argument where it was made not to tell its data from others.
+Status check_known(const graft_loader& loader);
 /// What a run on the loader's data adds to its configuration, as `graft train` does.
 void configure_data(const graft_loader& loader, Configuration& configuration);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/checkpoint/run_state.h"
 
 namespace graft::c_api {
 
@@ -9,6 +10,9 @@ namespace graft::c_api {
 /// keeps.
 Status make_exchange(const graft_trainer_options& options, gpu::Device& device, train::PlanRequest& request,
                      graft_trainer& trainer);
+
+/// Gradients that are rounded on their way are part of what a resume compares.
+void configure_wire(const graft_trainer& trainer, Configuration& configuration);
 
 /// After a step: where shares have moved, the loader reads by them.
 Status follow_shares(graft_trainer& trainer, data::Loader& loader);

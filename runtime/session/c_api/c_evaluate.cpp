@@ -19,8 +19,7 @@ struct graft_evaluation {
   Ref<graft_context> context;
   Evaluation evaluation;
   bool has_outcomes = false;
-  bool has_perplexity = false;
-  bool prefers = false;
+  graft_totals totals = {};
   std::vector<std::string> classes = {};
   std::optional<train::Comparison> comparison = {};
   std::vector<graft_class_change> changes = {};
@@ -47,19 +46,11 @@ Status check_data(const graft_data_set* data, graft_evaluation** evaluation) {
   return ok_status();
 }
 
-/// Whether the loss is a cross entropy alone.
-bool has_perplexity(const train::TrainOptions& options) {
-  return options.more_losses.empty() && options.loss.kind == train::Loss::cross_entropy;
-}
-
 graft_evaluation* keep(graft_context* context, Evaluation made, const EvaluationOptions& options,
                        const train::TrainOptions& training, const graft_data_set& data, const Model& model) {
   const auto* names = data::class_names(*data.source);
-  return new graft_evaluation{context,
-                              std::move(made),
-                              options.outcomes,
-                              has_perplexity(training),
-                              train::is_preference(training.loss.kind),
+  const graft_totals totals = totals_of(made.totals, training);
+  return new graft_evaluation{context, std::move(made), options.outcomes, totals,
                               names != nullptr ? *names : classes_of(model)};
 }
 
@@ -83,6 +74,29 @@ void set_samples(const std::vector<std::uint64_t>& from, const std::uint64_t*& t
 }
 
 }  // namespace
+
+graft_comparison graft::c_api::comparison_of(const train::Comparison& made, std::vector<graft_class_change>& changes) {
+  changes.clear();
+  for (const train::ClassComparison& one : made.classes) {
+    changes.push_back({one.label, one.rows, one.old_right, one.new_right});
+  }
+  graft_comparison out{};
+  out.samples = made.samples;
+  out.rows = made.rows;
+  out.both_right = made.both_right;
+  out.only_old = made.only_old;
+  out.only_new = made.only_new;
+  out.neither = made.neither;
+  out.p_value = made.p_value;
+  out.exact = made.exact ? 1 : 0;
+  set_samples(made.changed, out.changed, out.changed_count);
+  set_samples(made.lost, out.lost, out.lost_count);
+  set_samples(made.gained, out.gained, out.gained_count);
+  out.classes = changes.data();
+  out.class_count = changes.size();
+  out.regression = made.task == train::Task::regression ? 1 : 0;
+  return out;
+}
 
 graft_status graft_evaluate_model(graft_model* model, graft_data_set* data, const graft_evaluation_options* options,
                                   graft_evaluation** evaluation) {
@@ -111,6 +125,7 @@ graft_status graft_evaluate_trainer(graft_trainer* trainer, graft_data_set* data
     if (predictions && !training.predictions) {
       return invalid("This needs predictions: the trainer was made without graft_trainer_options.predictions.");
     }
+    const WithoutProfile apart(*trainer);
     GRAFT_TRY_ASSIGN(Evaluation made, evaluate_trainer(*trainer->trainer, *data->source, wanted));
     *evaluation = keep(trainer->context, std::move(made), wanted, training, *data, trainer->model->model);
     return ok_status();
@@ -128,17 +143,15 @@ const char* graft_metric_names(void) {
 
 graft_status graft_evaluation_totals(const graft_evaluation* evaluation, graft_totals* totals) {
   if (evaluation == nullptr) return GRAFT_INVALID_ARGUMENT;
-  return guarded(evaluation->context, [&] {
-    const train::Metrics& from = evaluation->evaluation.totals;
-    const double none = std::nan("");
-    graft_totals out{};
-    out.samples = from.count;
-    out.loss = from.loss();
-    out.accuracy = from.has_correct ? from.accuracy() : none;
-    out.top5 = from.has_top5 ? from.top5_accuracy() : none;
-    out.perplexity = evaluation->has_perplexity ? from.perplexity() : none;
-    out.reward_margin = evaluation->prefers ? from.reward_margin() : none;
-    return write_info(out, totals, "graft_totals");
+  return guarded(evaluation->context, [&] { return write_info(evaluation->totals, totals, "graft_totals"); });
+}
+
+graft_status graft_metrics_check(graft_context* context, const char* metrics, int* predictions) {
+  return guarded(context, [&]() -> Status {
+    if (metrics == nullptr) return invalid("graft_metrics_check needs names.");
+    GRAFT_TRY_ASSIGN(const auto read, train::parse_metrics(metrics));
+    if (predictions != nullptr) *predictions = std::ranges::any_of(read, train::needs_predictions) ? 1 : 0;
+    return ok_status();
   });
 }
 
@@ -189,26 +202,7 @@ graft_status graft_evaluations_compare(const graft_evaluation* before, graft_eva
     }
     GRAFT_TRY_ASSIGN(now->comparison, train::compare(before->evaluation.outcomes, now->evaluation.outcomes));
     const train::Comparison& made = *now->comparison;
-    now->changes.clear();
-    for (const train::ClassComparison& one : made.classes) {
-      now->changes.push_back({one.label, one.rows, one.old_right, one.new_right});
-    }
-    graft_comparison out{};
-    out.samples = made.samples;
-    out.rows = made.rows;
-    out.both_right = made.both_right;
-    out.only_old = made.only_old;
-    out.only_new = made.only_new;
-    out.neither = made.neither;
-    out.p_value = made.p_value;
-    out.exact = made.exact ? 1 : 0;
-    set_samples(made.changed, out.changed, out.changed_count);
-    set_samples(made.lost, out.lost, out.lost_count);
-    set_samples(made.gained, out.gained, out.gained_count);
-    out.classes = now->changes.data();
-    out.class_count = now->changes.size();
-    out.regression = made.task == train::Task::regression ? 1 : 0;
-    return write_info(out, comparison, "graft_comparison");
+    return write_info(comparison_of(made, now->changes), comparison, "graft_comparison");
   });
 }
 
@@ -251,10 +245,12 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
     const auto before = run.state();
     const double rate = run.options().optimizer.learning_rate;
     GRAFT_TRY_ASSIGN(const train::Verdict made, train::observe(run, watch, values));
-    GRAFT_TRY(keep_change(*trainer, [&]() -> Status {
-      run.state() = before;
-      return run.set_learning_rate(rate);
-    }));
+    if (given.no_snapshot == 0) {
+      GRAFT_TRY(keep_change(*trainer, [&]() -> Status {
+        run.state() = before;
+        return run.set_learning_rate(rate);
+      }));
+    }
     if (verdict == nullptr) return ok_status();
     graft_verdict out{};
     out.stop = made.stop ? 1 : 0;

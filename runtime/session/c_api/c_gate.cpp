@@ -7,7 +7,9 @@
 #include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/c_api/c_options.h"
 #include "runtime/session/c_api/c_trainer.h"
+#include "runtime/session/data_hints.h"
 #include "runtime/session/gate.h"
+#include "runtime/session/text_data.h"
 
 using namespace graft;
 using namespace graft::c_api;
@@ -33,9 +35,15 @@ Result<GateReport> run_gate(graft_model& candidate, graft_model* old, graft_data
   }
   if (gate.conditions.empty()) return invalid("A gate needs a condition, as in \"accuracy>=0.9\".");
   GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*candidate.context));
-  GRAFT_TRY_ASSIGN(const Evaluation now, evaluate_model(*device, candidate.model, *data.source, options));
+  const auto evaluate = [&](const Model& model) -> Result<Evaluation> {
+    GRAFT_TRY_ASSIGN(const std::optional<Model> masked, model_for(*data.source, model));
+    const Model& evaluated = masked ? *masked : model;
+    bind_length(*data.source, evaluated, options.train.bindings);
+    return evaluate_model(*device, evaluated, *data.source, options);
+  };
+  GRAFT_TRY_ASSIGN(const Evaluation now, evaluate(candidate.model));
   if (old == nullptr) return judge(now, nullptr, gate);
-  auto before = evaluate_model(*device, old->model, *data.source, options);
+  auto before = evaluate(old->model);
   if (!before.ok()) return std::move(before).status().with_context("Of the old model");
   return judge(now, &*before, gate);
 }
@@ -77,5 +85,34 @@ graft_status graft_gate(graft_model* candidate, graft_model* old, graft_data_set
     }
     candidate->gate = std::make_unique<GateReport>(std::move(report));
     return write_info(result_of(*candidate->gate), result, "graft_gate_result");
+  });
+}
+
+graft_status graft_gate_condition(const graft_model* candidate, size_t index, graft_gate_row* row) {
+  if (candidate == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(candidate->context, [&]() -> Status {
+    const std::size_t count = candidate->gate ? candidate->gate->rows.size() : 0;
+    if (index >= count) {
+      return error(Code::not_found, "The gate has ", count, " conditions; number ", index, " is not one.");
+    }
+    const GateRow& from = candidate->gate->rows[index];
+    graft_gate_row out{};
+    out.metric = from.metric.c_str();
+    out.now = from.now;
+    out.before = from.before.value_or(std::nan(""));
+    out.holds = from.holds ? 1 : 0;
+    out.no_worse = from.no_worse ? 1 : 0;
+    return write_info(out, row, "graft_gate_row");
+  });
+}
+
+graft_status graft_gate_compare(graft_model* candidate, graft_comparison* comparison) {
+  if (candidate == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(candidate->context, [&]() -> Status {
+    if (!candidate->gate || !candidate->gate->comparison) {
+      return error(Code::not_found, "No gate has compared this model with an old one.");
+    }
+    return write_info(comparison_of(*candidate->gate->comparison, candidate->gate_changes), comparison,
+                      "graft_comparison");
   });
 }

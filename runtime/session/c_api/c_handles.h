@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "graft/evaluate.h"
 #include "graft/graft.h"
 #include "platform/base/allocator.h"
 #include "platform/base/cancel.h"
@@ -71,11 +72,12 @@ struct graft_context {
 struct graft_model {
   graft::c_api::Ref<graft_context> context;
   graft::Model model;
-  bool allow_non_finite = false;  ///< in what is stored and saved
-  bool shapes_only = false;       ///< weights may lack contents
-  std::string explanation = {};   ///< of the last forecast
-  std::string dimension = {};     ///< of the last graft_model_dimension()
-  std::string dtype_text = {};    ///< of the last graft_model_tensor_text()
+  bool allow_non_finite = false;   ///< in what is saved
+  bool stores_non_finite = false;  ///< and in what is stored
+  bool shapes_only = false;        ///< weights may lack contents
+  std::string explanation = {};    ///< of the last forecast
+  std::string dimension = {};      ///< of the last graft_model_dimension()
+  std::string dtype_text = {};     ///< of the last graft_model_tensor_text()
   std::string shape_text = {};
   std::string count_name = {};                   ///< of the last graft_model_counted()
   graft::Bindings bindings = {};                 ///< of the last graft_model_complete_bindings()
@@ -90,7 +92,9 @@ struct graft_model {
   std::vector<graft::Layer> layers = {};                        ///< of the last graft_model_layers()
   std::vector<graft_layer> layer_rows = {};                     ///< over them
   std::vector<graft_damage> damage = {};                        ///< of the last graft_model_find_damage()
+  graft::c_api::Ref<graft_model> copied = {};                   ///< that it borrows from: graft_trainer_copy()
   std::unique_ptr<graft::GateReport> gate = nullptr;            ///< of the last graft_gate()
+  std::vector<graft_class_change> gate_changes = {};            ///< of the last graft_gate_compare()
   graft::c_api::Users users = {};
 };
 
@@ -117,20 +121,29 @@ struct graft_trainer {
   graft::c_api::Ref<graft_context> context;
   graft::c_api::Ref<graft_model> model;
   graft::c_api::Ref<graft_model> teacher;
-  std::optional<graft::Model> masked;  ///< what is trained instead where samples hold several texts
-  std::optional<graft::Model> taught;  ///< and where there is a teacher
+  graft::c_api::Ref<graft_profile> profile;  // watches it; goes after it
+  std::optional<graft::Model> masked;        ///< what is trained instead where samples hold several texts
+  std::optional<graft::Model> taught;        ///< and where there is a teacher
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
   bool has_joined = false;                      ///< no newcomer to the group
+  bool has_begun = false;                       ///< has the state of all
+  bool asks_whole = false;                      ///< graft_trainer_request_whole()
   std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
+  std::chrono::nanoseconds group_pause = graft::group::kNoDeadline;  ///< between two steps
+  bool rounds_wire = false;                                          ///< gradients, on their way to the others
   std::unique_ptr<graft::distribute::GroupExchange> exchange;
-  graft::train::Share share = {.workers = 0};  ///< that its loader reads by
-  graft::data::Cursor first_place;             ///< of the loader, before the first step of all workers
+  graft::train::Share share = {.workers = 0};      ///< that its loader reads by
+  std::optional<graft::data::Cursor> first_place;  ///< of the loader, before the first step of all workers
   std::unique_ptr<graft::train::Trainer> trainer;
   std::vector<std::span<const std::byte>> blocks;  ///< of the caller's arrays, for one call
   graft::data::Batch batch;                        ///< over them
   std::unique_ptr<graft::checkpoint::Cipher> cipher;
   std::unique_ptr<graft::Checkpointer> checkpointer;  ///< null where nothing is kept
+  std::optional<graft::train::StepResult> last;       ///< of graft_trainer_last_step()
+  bool ends_epoch = false;                            ///< that step
+  std::optional<graft::RunObserver::Time> told;       ///< when it was; the app has had the time since
+  std::string explanation;                            ///< of the last graft_trainer_describe()
   graft::c_api::Users users;
 };
 

@@ -40,7 +40,8 @@ graft_status open_model(graft_context* context, const graft_model_options* given
           "Models without contents need a context for plans alone: with plans_only, or the device \"none\".");
     }
     GRAFT_TRY_ASSIGN(Model loaded, load(options));
-    *model = new graft_model{context, std::move(loaded), given_options.allow_non_finite != 0, options.shapes_only};
+    *model = new graft_model{context, std::move(loaded), given_options.allow_non_finite != 0,
+                             given_options.allow_non_finite == 1, options.shapes_only};
     return ok_status();
   });
 }

@@ -17,7 +17,7 @@ Result<std::vector<std::byte>> contents_for(const graft_model& model, const char
   if (name == nullptr || data == nullptr) return invalid("The name of the parameter or its contents are NULL.");
   const Graph& graph = model.model.graph;
   GRAFT_TRY_ASSIGN(const ValueId id, find_weight(graph, name));
-  return weight_from_source(graph.value(id), {static_cast<const std::byte*>(data), bytes}, model.allow_non_finite);
+  return weight_from_source(graph.value(id), {static_cast<const std::byte*>(data), bytes}, model.stores_non_finite);
 }
 
 }  // namespace graft::c_api

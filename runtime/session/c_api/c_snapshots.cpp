@@ -7,6 +7,7 @@
 
 #include "runtime/session/c_api/c_cipher.h"
 #include "runtime/session/c_api/c_handles.h"
+#include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/checkpoint/run_state.h"
 #include "runtime/session/checkpoint/step_record.h"
 #include "runtime/session/checkpoint/store_use.h"
@@ -66,25 +67,7 @@ Status tell(graft_store& store, std::size_t worker, graft_worker_report* report)
   if (worker >= store.workers.size()) {
     return error(Code::not_found, "There are ", store.workers.size(), " workers; number ", worker, " is not one.");
   }
-  const train::WorkerSection& from = store.workers[worker];
-  graft_worker_report out{};
-  out.host = from.host.data();
-  out.step = from.step;
-  out.epoch = from.epoch;
-  out.place = from.place;
-  out.first_sample = from.first_sample;
-  out.samples = from.samples;
-  out.seed = from.seed;
-  out.first_micro_batch = from.first_slot;
-  out.micro_batches = from.slots;
-  out.loss = from.loss();
-  out.computing_ns = from.computing_ns;
-  out.waiting_ns = from.waiting_ns;
-  out.all_steps = from.all_steps;
-  out.all_samples = from.all_samples;
-  out.all_computing_ns = from.all_computing_ns;
-  out.all_waiting_ns = from.all_waiting_ns;
-  return write_info(out, report, "graft_worker_report");
+  return write_info(report_of(store.workers[worker]), report, "graft_worker_report");
 }
 
 graft_difference difference_of(checkpoint::Difference difference) {

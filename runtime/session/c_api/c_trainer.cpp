@@ -231,6 +231,8 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
   request.slots = options.group != nullptr;
   request.checkpoints = options.checkpoints != 0;
   request.evaluation = options.no_evaluation == 0;
+  request.drop_last = options.drop_last != 0;
+  if (kHasData && options.held_out != nullptr) request.evaluation_samples = options.held_out->source->size();
   request.plan.budget = options.budget;
   request.plan.fuse = request.plan.merge = options.no_fusion == 0;
   const bool has_budget = options.budget != 0 || options.budget_beside_weights != 0;
@@ -316,6 +318,8 @@ graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& me
 }
 
 Status end_step(graft_trainer& trainer, const train::StepResult& result, graft_metrics* metrics) {
+  trainer.last = result;
+  trainer.ends_epoch = false;
   if (trainer.checkpointer) GRAFT_TRY(trainer.checkpointer->record(result));
   if (metrics == nullptr) return ok_status();
   graft_metrics out = metrics_of(*trainer.trainer, result.metrics, result.learning_rate);
@@ -358,8 +362,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     }
     if (given.teacher != nullptr) made->teacher = given.teacher;
     GRAFT_TRY_ASSIGN(const Model* trained, trained_model(model->model, given, made->masked, made->taught, wanted));
-    if (given.data != nullptr) {
-      if constexpr (!kHasData) return left_out("data sets", "data");
+    if (!kHasData && (given.data != nullptr || given.held_out != nullptr)) return left_out("data sets", "data");
+    if (kHasData && given.data != nullptr) {
       made->fields = given.data->source->fields();
       bind_length(*given.data->source, *trained, wanted.bindings);
     } else {
@@ -369,6 +373,12 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
     if (kHasData && given.data != nullptr) trainer_options.request.samples = given.data->source->size();
+    if (given.profile != nullptr) {
+      if (&*given.profile->context != &*model->context) return invalid("The profile is of another context.");
+      made->profile = given.profile;
+      trainer_options.program.profile = true;
+      trainer_options.program.observer = &given.profile->profile;
+    }
     trainer_options.program.proof = model->context->proof.get();
     trainer_options.program.control = &model->context->control;
     trainer_options.log = model->context->log;
@@ -385,6 +395,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     }
     trainer_options.exchange = made->exchange.get();
     GRAFT_TRY_ASSIGN(made->trainer, create_trainer(*device, *trained, wanted, made->fields, trainer_options));
+    made->trainer->set_wants_whole_state(
+        [of = made.get()] { return of->asks_whole || (of->checkpointer && of->checkpointer->wants_whole_state()); });
     *trainer = made.release();
     return ok_status();
   });
@@ -451,6 +463,7 @@ graft_status graft_evaluate(graft_trainer* trainer, const void* const* inputs, s
     if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(take_blocks(*trainer, inputs, input_count, target, samples));
     GRAFT_TRY_ASSIGN(const auto source, data::from_slices(trainer->fields, trainer->blocks, samples));
+    const WithoutProfile apart(*trainer);
     GRAFT_TRY_ASSIGN(const train::Metrics result, trainer->trainer->evaluate(*source));
     if (metrics == nullptr) return ok_status();
     return write_info(metrics_of(*trainer->trainer, result, trainer->trainer->learning_rate()), metrics,
@@ -462,7 +475,7 @@ graft_status graft_trainer_store(graft_trainer* trainer) {
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     GRAFT_TRY(copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
-                            trainer->model->allow_non_finite));
+                            trainer->model->stores_non_finite));
     keep_pooling(trainer->fields, trainer->model->model);
     return ok_status();
   });
@@ -475,7 +488,7 @@ graft_status graft_trainer_store_ema(graft_trainer* trainer) {
       return invalid("The trainer keeps no running mean of its parameters: the option ema is 0.");
     }
     GRAFT_TRY(copy_to_model(*trainer->trainer, trainer->model->model, trainer->context->allocator,
-                            trainer->model->allow_non_finite, true));
+                            trainer->model->stores_non_finite, true));
     keep_pooling(trainer->fields, trainer->model->model);
     return ok_status();
   });

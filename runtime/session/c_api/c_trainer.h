@@ -1,6 +1,7 @@
 // What every way to take a step ends with.
 #pragma once
 
+#include "graft/steps.h"
 #include "runtime/session/c_api/c_handles.h"
 
 namespace graft::c_api {
@@ -37,6 +38,29 @@ Status keep_change(graft_trainer& trainer, Undo undo) {
   GRAFT_TRY(undo());
   return kept;
 }
+
+/// Of samples that a trainer of these options saw.
+graft_totals totals_of(const train::Metrics& metrics, const train::TrainOptions& options);
+/// It refers to both.
+graft_comparison comparison_of(const train::Comparison& made, std::vector<graft_class_change>& changes);
+/// One worker's, whose host's name is borrowed.
+graft_worker_report report_of(const train::WorkerSection& section);
+
+/// What happens meanwhile is no part of the steps that the trainer's profile keeps.
+class WithoutProfile {
+ public:
+  explicit WithoutProfile(graft_trainer& trainer) : profile_(trainer.profile ? &trainer.profile->profile : nullptr) {
+    if (profile_ != nullptr) profile_->pause();
+  }
+  WithoutProfile(const WithoutProfile&) = delete;
+  WithoutProfile& operator=(const WithoutProfile&) = delete;
+  ~WithoutProfile() {
+    if (profile_ != nullptr) profile_->resume();
+  }
+
+ private:
+  RunProfile* profile_;
+};
 
 /// invalid_argument in the middle of a step.
 Status need_step_end(const graft_trainer& trainer);

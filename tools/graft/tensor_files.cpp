@@ -1,0 +1,22 @@
+#include "tools/graft/tensor_files.h"
+
+#include <cstdio>
+
+#include "tools/common/options.h"
+
+namespace graft::cli {
+
+NpyType type_of(const graft_tensor_info& info) {
+  return info.dtype == GRAFT_F32 ? NpyType::f32 : info.dtype == GRAFT_I32 ? NpyType::i32 : NpyType::boolean;
+}
+
+Status write_array(const std::string& folder, const graft_tensor_info& info, std::span<const std::byte> bytes,
+                   const std::string& source) {
+  const std::string path = folder + "/" + npy_file_name(info.name);
+  TRY(write_npy(path, type_of(info), dims_of(info), bytes, source));
+  const std::string element = source.empty() ? npy_type_name(type_of(info)) : source;
+  std::printf("%s  %s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str());
+  return ok_status();
+}
+
+}  // namespace graft::cli
