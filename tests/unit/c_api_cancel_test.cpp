@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -94,6 +95,27 @@ TEST_F(CApiCancel, ThePaceChangesNoBit) {
     EXPECT_EQ(graft_set_pace(h_.context, slice, duty), GRAFT_INVALID_ARGUMENT) << slice << ' ' << duty;
   }
   EXPECT_EQ(graft_set_pace(nullptr, 8, 1), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(CApiCancel, TheLogTellsOfSubmissionsWhereTheyWereToBeShort) {
+  for (const double slice : {0.0, 8.0}) {
+    std::string last;
+    CHandles h;
+    auto options = context_options(device_);
+    options.log = [](void* user, graft_log_level, const char* text) { *static_cast<std::string*>(user) = text; };
+    options.log_user = &last;
+    options.log_level = GRAFT_LOG_INFO;
+    ASSERT_EQ(graft_context_create(&options, &h.context), GRAFT_OK) << h.message();
+    ASSERT_EQ(graft_set_pace(h.context, slice, 0), GRAFT_OK);
+    ASSERT_EQ(graft_model_load(h.context, path_.c_str(), &h.model), GRAFT_OK) << h.message();
+    const auto training = options_of(1);
+    ASSERT_EQ(graft_trainer_create(h.model, &training, &h.trainer), GRAFT_OK) << h.message();
+    ASSERT_EQ(batch_.step(h.trainer), GRAFT_OK) << h.message();
+    graft_trainer_destroy(std::exchange(h.trainer, nullptr));
+    graft_model_destroy(std::exchange(h.model, nullptr));
+    graft_context_destroy(std::exchange(h.context, nullptr));
+    EXPECT_EQ(contains(last, " submissions: half took at most "), slice != 0) << last;
+  }
 }
 
 TEST_F(CApiCancel, RunsAndEvaluationsEndAndCanBeAskedForAgain) {

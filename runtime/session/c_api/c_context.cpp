@@ -157,6 +157,11 @@ graft_context::~graft_context() {
   if (!device) return;
   // The cache only saves time: a failure to write it is logged, not reported.
   (void)guarded(this, [&] {
+    if (control.slice().count() != 0 && control.submissions() != 0) {
+      const auto us = [&](double share) { return control.quantile(share).count() / 1000; };
+      log(LogLevel::info, control.submissions(), " submissions: half took at most ", us(0.5), " us, 99 % ", us(0.99),
+          " us, all ", us(1), " us.");
+    }
     const Status saved = device->save_pipeline_cache();
     if (!saved.ok()) log(LogLevel::warning, saved.message());
     return ok_status();
