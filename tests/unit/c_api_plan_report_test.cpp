@@ -193,6 +193,16 @@ TEST_F(CPlanReport, BudgetsBesideTheWeightsAndSmallerMicroBatches) {
   EXPECT_EQ(info().budget, forecast.parameters + forecast.weights + (1 << 20));
 }
 
+TEST_F(CPlanReport, MicroBatchesShrinkWithoutABudgetWhereABufferWouldBeTooLarge) {
+  training_.batch = training_.micro_batch = 1 << 19;
+  training_.freeze = "conv*";  // sums over these gradients have a limit of their own
+  EXPECT_EQ(plan(), GRAFT_OUT_OF_MEMORY);
+  training_.shrinkable = 1;
+  ASSERT_EQ(plan(), GRAFT_OK) << h_.message();
+  EXPECT_GT(info().micro_batches, 1u);
+  EXPECT_EQ(info().budget, 0u);
+}
+
 TEST_F(CPlanReport, DefaultsAreTheOptimizersOwn) {
   ASSERT_EQ(graft_trainer_defaults(GRAFT_MUON, &training_), GRAFT_OK);
   EXPECT_EQ(training_.own_numbers, 1);

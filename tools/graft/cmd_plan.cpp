@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <string_view>
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
@@ -15,11 +14,6 @@
 
 namespace graft::cli {
 namespace {
-
-constexpr char kPlanBudgetHelp[] =
-    "Largest device memory, as in 512MiB, or weights+150MB for so much beside the frozen weights: workspace and "
-    "staging shrink, results are computed again, micro-batches shrink, frozen weights are streamed from the file, in "
-    "this order";
 
 struct PlanArguments {
   DeviceFlags flags;
@@ -66,7 +60,7 @@ class PlanWishes {
   PublicBindings of_inference_{{}};
   graft_trainer_options training_ = {};
   graft_session_options session_ = {};
-  std::uint64_t budget_ = 0, beside_weights_ = 0;
+  Budget budget_ = {};
 };
 
 /// The name of the dimension that counts samples; empty: there is none.
@@ -99,9 +93,9 @@ Status PlanWishes::read_training(graft_context* context, graft_model* model, gra
   training_.fetch = given_->fetch.c_str();
   training_.no_fusion = given_->no_fusion ? 1 : 0;
   training_.no_evaluation = 1;
-  training_.shrinkable = 1;
-  training_.budget = budget_;
-  training_.budget_beside_weights = beside_weights_;
+  training_.shrinkable = given_->budget.empty() ? 0 : 1;
+  training_.budget = budget_.bytes;
+  training_.budget_beside_weights = budget_.beside_weights;
   return ok_status();
 }
 
@@ -111,7 +105,7 @@ Status PlanWishes::read_session() {
   session_.struct_size = sizeof session_;
   session_.bindings = of_inference_.data();
   session_.binding_count = of_inference_.size();
-  session_.budget = budget_;
+  session_.budget = budget_.bytes;
   TRY_ASSIGN(session_.precision, parse_precision(given_->train.precision));
   return ok_status();
 }
@@ -119,10 +113,7 @@ Status PlanWishes::read_session() {
 Status PlanWishes::read(const PlanArguments& given, graft_context* context, graft_model* model, graft_model* teacher) {
   given_ = &given;
   flags_ = given.train;
-  constexpr std::string_view kBeside = "weights+";
-  const bool beside = given.budget.starts_with(kBeside);
-  TRY_ASSIGN(const std::uint64_t bytes, parse_budget(beside ? given.budget.substr(kBeside.size()) : given.budget));
-  (beside ? beside_weights_ : budget_) = bytes;
+  TRY_ASSIGN(budget_, parse_step_budget(given.budget));
   TRY(read_session());
   return given.trains() ? read_training(context, model, teacher) : ok_status();
 }
@@ -150,7 +141,7 @@ graft_plan_options PlanWishes::plan() const {
     out.workers = static_cast<std::uint32_t>(given.workers);
     out.shard_optimizer = given.shard_optimizer ? 1 : 0;
   } else {
-    out.budget_beside_weights = beside_weights_;
+    out.budget_beside_weights = budget_.beside_weights;
   }
   out.passes = given.passes ? 1 : 0;
   if (given.time) out.figures = given.time->c_str();
@@ -310,7 +301,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("MODEL", options->path, "A .graft file, or the config.json of a language model that is not here")
       ->required();
   app.add_option("--mode", options->mode, "train or infer (default train)");
-  app.add_option("--budget", options->budget, kPlanBudgetHelp);
+  app.add_option("--budget", options->budget, kBudgetHelp);
   app.add_flag("--json", options->json, "Print JSON");
   app.add_flag("--curve", options->curve, "Print what computing results again would save, and its FLOPs");
   app.add_option("--svg", options->svg, "Draw the memory map, the curve and the largest layers to this file");

@@ -126,20 +126,6 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   return out;
 }
 
-/// "512MiB", or "weights+150MB" for so much beside the frozen weights.
-Status read_budget(const std::string& text, graft_trainer_options& options) {
-  constexpr std::string_view kBeside = "weights+";
-  if (text.empty()) return ok_status();
-  options.shrinkable = 1;
-  if (!text.starts_with(kBeside)) {
-    TRY_ASSIGN(options.budget, parse_size(text));
-    return ok_status();
-  }
-  TRY_ASSIGN(const std::uint64_t beside, parse_size(text.substr(kBeside.size())));
-  options.budget_beside_weights = std::max<std::uint64_t>(beside, 1);
-  return ok_status();
-}
-
 }  // namespace
 
 Result<Owned<graft_model>> open_trained(graft_context* context, const TrainArguments& options,
@@ -220,7 +206,10 @@ Result<PreparedRun> prepare_run(graft_context* context, graft_model* model, cons
   wanted.checkpoints = checkpoints ? 1 : 0;
   wanted.recover_device = options.recover_device ? 1 : 0;
   wanted.no_fusion = options.no_fusion ? 1 : 0;
-  TRY(read_budget(options.budget, wanted));
+  TRY_ASSIGN(const Budget budget, parse_step_budget(options.budget));
+  wanted.budget = budget.bytes;
+  wanted.budget_beside_weights = budget.beside_weights;
+  wanted.shrinkable = options.budget.empty() ? 0 : 1;
   wanted.group = group;
   // Whoever stands still is found by its silence. One that runs is slow, or compiles: it gets longer, as between steps.
   if (group != nullptr && group->reform != nullptr) {

@@ -151,6 +151,13 @@ Result<std::uint64_t> parse_budget(const std::string& text) {
   return parse_size(text);
 }
 
+Result<Budget> parse_step_budget(const std::string& text) {
+  constexpr std::string_view kBeside = "weights+";
+  const bool beside = text.starts_with(kBeside);
+  TRY_ASSIGN(const std::uint64_t bytes, parse_budget(beside ? text.substr(kBeside.size()) : text));
+  return beside ? Budget{.beside_weights = std::max<std::uint64_t>(bytes, 1)} : Budget{.bytes = bytes};
+}
+
 void add_check_flag(CLI::App& app, bool& check) {
   app.add_flag("--check", check, "Compare all weights with their checksums before anything else");
 }

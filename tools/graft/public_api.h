@@ -74,6 +74,12 @@ class PublicBindings {
 Result<graft_precision> parse_precision(const std::string& name);
 /// Sizes as --budget takes them; 0 for an empty text: no limit.
 Result<std::uint64_t> parse_budget(const std::string& text);
+struct Budget {
+  std::uint64_t bytes = 0;
+  std::uint64_t beside_weights = 0;  ///< in place of it, where it is not 0
+};
+/// "512MiB", or "weights+150MB" for so much beside the frozen weights; none for an empty text.
+Result<Budget> parse_step_budget(const std::string& text);
 
 /// --check, for commands that read weights when they use them or not at all.
 void add_check_flag(CLI::App& app, bool& check);

@@ -184,7 +184,7 @@ typedef struct graft_trainer_options {
   const struct graft_data_set* held_out;
   int no_evaluation; /* 1: nothing will be evaluated, and no memory is taken for it */
   int drop_last;     /* 1: the loader leaves out a last batch that is not full, which is not planned for */
-  int shrinkable;    /* 1: micro_batch is the most, and a budget may make it smaller */
+  int shrinkable;    /* 1: micro_batch is the most, and a budget or the device's largest buffer may make it smaller */
   /* Of device memory in bytes beside the weights that are not trained, in place of `budget`; 0: none. It costs one
      more planning. */
   uint64_t budget_beside_weights;

@@ -104,7 +104,7 @@ struct TrainerOptions {
   const DataSet* held_out = nullptr;  ///< that evaluations will be of: planned for
   bool no_evaluation = false;         ///< nothing will be evaluated
   bool drop_last = false;             ///< as the loader's
-  bool shrinkable = false;            ///< a budget may make micro_batch smaller
+  bool shrinkable = false;            ///< a budget, or the device, may make micro_batch smaller
   std::uint64_t budget_beside_weights = 0;  ///< bytes beside the weights that are not trained, in place of `budget`
   graft_profile* profile = nullptr;         ///< measures the steps
   std::uint64_t group_pause_ms = 0;         ///< longest wait between two steps; 0: ten times group_timeout_ms

@@ -236,7 +236,7 @@ train::PlanRequest plan_request(const graft_trainer_options& options) {
   request.plan.budget = options.budget;
   request.plan.fuse = request.plan.merge = options.no_fusion == 0;
   const bool has_budget = options.budget != 0 || options.budget_beside_weights != 0;
-  request.shrink_micro_batch = has_budget && (options.micro_batch == 0 || options.shrinkable != 0);
+  request.shrink_micro_batch = options.shrinkable != 0 || (has_budget && options.micro_batch == 0);
   return request;
 }
 
