@@ -61,10 +61,11 @@ inline Result<Part> train_next_part(Trainer& trainer, Loader& loader) {
 /// The ends of a group of threads of this process, by rank, for TrainerOptions::group. Outlives their trainers.
 class ThreadGroup {
  public:
+  /// Of so many threads; empty where the system refuses it.
   explicit ThreadGroup(std::uint32_t size) : ends_(size) {
     if (graft_group_in_process(size, ends_.data()) != GRAFT_OK) ends_.clear();
   }
-  ThreadGroup(ThreadGroup&&) = default;
+  ThreadGroup(ThreadGroup&&) = default;  ///< leaves none
   ThreadGroup& operator=(ThreadGroup&&) = delete;
   ~ThreadGroup() {
     for (graft_group& end : ends_) graft_group_release(&end);
