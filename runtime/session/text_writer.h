@@ -13,7 +13,7 @@
 
 namespace graft {
 
-struct Model;
+class Model;
 
 /// What writers know of their model.
 class TextModel {

@@ -152,7 +152,7 @@ GRAFT_API void graft_cancel(graft_context* context);
    longer twice is submitted in pieces from then on, large dispatches by their workgroups; the first runs, copies of
    state, and kernels that a driver compiles at their first use may take longer.
    duty: the share of time in which the device works, 0.01 to 1; 0 is 1. Calls rest in between, until graft_cancel.
-   With a slice the context's end logs them. GRAFT_INVALID_ARGUMENT, without a message, for numbers outside. */
+   With a slice the context logs its submissions. GRAFT_INVALID_ARGUMENT, without a message, for numbers outside. */
 GRAFT_API graft_status graft_set_pace(graft_context* context, double slice_ms, double duty);
 /* The sentence of the last failure on this context; "" where there was none. */
 GRAFT_API const char* graft_message(const graft_context* context);
