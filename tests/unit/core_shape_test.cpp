@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/core/shape.h"
 #include "runtime/passes/bind.h"
 

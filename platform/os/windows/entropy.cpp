@@ -1,5 +1,4 @@
-#define _CRT_RAND_S  // before <stdlib.h>: declares rand_s
-#include <stdlib.h>
+#include <stdlib.h>  // declares rand_s where _CRT_RAND_S is defined: platform/CMakeLists.txt
 
 #include <algorithm>
 #include <cstring>
