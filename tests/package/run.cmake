@@ -91,6 +91,7 @@ else()
 endif()
 file(MAKE_DIRECTORY ${WORK}/app)
 run(${WORK}/build/app_cpp ${WORK}/lenet.graft ${WORK}/app)
+run(${WORK}/build/run_cpp ${WORK}/lenet.graft ${WORK}/app)
 
 # The shared library: by CMake without C++, and by pkg-config. The same calls train to the same bytes.
 file(GLOB_RECURSE shared ${WORK}/prefix/libgraft.so)

@@ -272,6 +272,7 @@ class Model {
 
  private:
   friend class Context;
+  friend Result<Model> copy(Trainer& trainer, bool ema);  // graft/steps.hpp
   Model(graft_model* handle, graft_context* context) : handle_(handle), context_(context) {}
   Status status(graft_status code) const { return detail::to_status(code, context_); }
   std::vector<TensorInfo> tensors(graft_tensor_kind kind) const {
@@ -298,10 +299,9 @@ class Context {
     if (code != GRAFT_OK) return detail::to_status(code, handle);
     return context;
   }
-  /// As the driver calls it.
-  std::string device_name() const { return graft_device_name(handle_.get()); }
-  void cancel() { graft_cancel(handle_.get()); }   ///< from any thread: see graft_cancel
-  Status set_pace(double slice_ms, double duty) {  ///< from any thread: see graft_set_pace
+  std::string device_name() const { return graft_device_name(handle_.get()); }  ///< as the driver calls it
+  void cancel() { graft_cancel(handle_.get()); }                                ///< from any thread: see graft_cancel
+  Status set_pace(double slice_ms, double duty) {                               ///< from any thread: see graft_set_pace
     if (graft_set_pace(handle_.get(), slice_ms, duty) == GRAFT_OK) return {};
     return Status(GRAFT_INVALID_ARGUMENT, "slice_ms is 0 or from 0.5 to 60000, duty 0 or from 0.01 to 1.");
   }

@@ -48,6 +48,29 @@ inline Result<graft_run_place> place(const Trainer& trainer) {
   if (!got.ok()) return got;
   return at;
 }
+/// What is trained, to read with Trainer::read().
+inline std::vector<TensorInfo> trained(const Trainer& trainer) {
+  std::vector<TensorInfo> all;
+  TensorInfo info{};
+  while (graft_trainer_parameter(trainer.get(), all.size(), &info) == GRAFT_OK) all.push_back(info);
+  return all;
+}
+/// What each of several workers said of itself in the last step, by rank; texts are valid until the next call. Empty
+/// where the run has one.
+inline std::vector<graft_worker_report> worker_reports(const Trainer& trainer) {
+  std::vector<graft_worker_report> all;
+  auto report = detail::sized<graft_worker_report>();
+  while (graft_trainer_worker(trainer.get(), all.size(), &report) == GRAFT_OK) all.push_back(report);
+  return all;
+}
+/// A model with the weights as they are now (`ema`: with their running means) and the trainer's adapters, while the run
+/// goes on; see graft_trainer_copy for what must outlive it.
+inline Result<Model> copy(Trainer& trainer, bool ema = false) {
+  graft_model* model = nullptr;
+  Status made = detail::to_status(graft_trainer_copy(trainer.get(), ema ? 1 : 0, &model), trainer.context());
+  if (!made.ok()) return made;
+  return Model(model, trainer.context());
+}
 /// What graft_train_next_part came to.
 enum class Part : std::uint8_t { more, done, over };
 /// One micro-batch of the loader's next step; `over`: the epochs are.

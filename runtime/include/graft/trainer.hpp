@@ -145,6 +145,26 @@ class Trainer {
   }
   /// Before save_checkpoint() where the optimizer's state is shared out: see graft_trainer_gather.
   Status gather() { return status(graft_trainer_gather(handle_.get())); }
+  /// What ended the group's last step, or join().
+  graft_group_trouble trouble() const { return graft_trainer_trouble(handle_.get()); }
+  /// Where a worker is gone or waits, before join(): see graft_trainer_meet.
+  Status meet(Loader* loader = nullptr) {
+    return status(graft_trainer_meet(handle_.get(), loader == nullptr ? nullptr : loader->get()));
+  }
+  /// After the last step, by all workers; true once worker 0 has `finished`: see graft_trainer_conclude.
+  Result<bool> conclude(bool finished) {
+    int ended = 0;
+    const graft_status done = graft_trainer_conclude(handle_.get(), finished ? 1 : 0, &ended);
+    if (done != GRAFT_OK) return status(done);
+    return ended != 0;
+  }
+  /// Asks worker 0's next step to bring what gather() does; true where it is there: see graft_trainer_request_whole.
+  Result<bool> request_whole() {
+    int is_whole = 0;
+    const graft_status done = graft_trainer_request_whole(handle_.get(), &is_whole);
+    if (done != GRAFT_OK) return status(done);
+    return is_whole != 0;
+  }
   /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
   Status set_learning_rate(double rate) { return status(graft_trainer_set_learning_rate(handle_.get(), rate)); }
   /// The rate that was set, before schedule and groups.
