@@ -29,8 +29,16 @@ unknown = {name for text in (portfile, conanfile) for name in re.findall(r"GRAFT
 if unknown:
     faults.append(f"there are no options {sorted(unknown)}")
 checked = re.search(r"vcpkg_check_features\(.*FEATURES ([^)]*)\)", portfile)[1].split()
-if checked[0::2] != list(manifest["features"]) or checked[1::2] != ["GRAFT_" + name.upper() for name in checked[0::2]]:
+without = re.search(r"foreach\(feature IN ITEMS ([^)]*)\)", portfile)[1].split()
+features = re.findall(r'"([a-z]+)\|[A-Z][a-z]+\|', (source / "tools/cmake/GraftFeatures.cmake").read_text())
+if without != features:
+    faults.append(f"portfile.cmake passes GRAFT_WITHOUT of {without}, not of {features}")
+if checked[0::2] + without != list(manifest["features"]) or checked[1::2] != ["GRAFT_" + name.upper() for name in checked[0::2]]:
     faults.append("the features of vcpkg.json are not those of portfile.cmake")
+if manifest["default-features"] != list(manifest["features"]):
+    faults.append("vcpkg.json leaves out features by default")
+if '["GRAFT_WITHOUT"]' not in conanfile:
+    faults.append("conanfile.py passes no GRAFT_WITHOUT")
 # What the library is linked with stands in both, and in NOTICE.
 notice = (source / "NOTICE").read_text().lower().replace("zstandard", "zstd").replace(" ", "-")
 named = {entry if isinstance(entry, str) else entry["name"] for entry in manifest["dependencies"]}

@@ -16,8 +16,8 @@ class Graft(ConanFile):
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "fPIC": [True, False], "training": [True, False], "text": [True, False],
-               "ops": [None, "ANY"]}
-    default_options = {"shared": False, "fPIC": True, "training": True, "text": True, "ops": None}
+               "ops": [None, "ANY"], "without": [None, "ANY"]}
+    default_options = {"shared": False, "fPIC": True, "training": True, "text": True, "ops": None, "without": None}
     implements = ["auto_shared_fpic"]
 
     def export_sources(self):
@@ -50,6 +50,8 @@ class Graft(ConanFile):
         variables["GRAFT_TEXT"] = bool(self.options.text)
         if self.options.ops:
             variables["GRAFT_OPS"] = str(self.options.ops)
+        if self.options.without:  # "all", or names of features with spaces between
+            variables["GRAFT_WITHOUT"] = str(self.options.without)
         for name in ("GRAFT_BUILD_TOOLS", "GRAFT_BUILD_TESTS", "GRAFT_PYTHON", "GRAFT_JVM"):
             variables[name] = "OFF"
         toolchain.generate()
