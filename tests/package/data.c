@@ -155,6 +155,20 @@ int main(int argc, char** argv) {
   const graft_shown_token* tokens = NULL;
   size_t shown = 0;
   if (graft_data_shown(held, 0, &tokens, &shown) != GRAFT_NOT_FOUND) return fail(context, "tokens");
+  /* Three clients, whose labels are not alike; and the samples of the first that has any. */
+  const uint64_t all = graft_data_samples(set);
+  uint64_t* const rows = malloc((size_t)all * sizeof *rows);
+  uint64_t ends[3] = {0};
+  if (rows == NULL || graft_data_split(set, "dirichlet=0.5", 3, 1, rows, ends) != GRAFT_OK) {
+    return fail(context, "the clients");
+  }
+  const uint64_t its = ends[0] != 0 ? ends[0] : ends[1] != 0 ? ends[1] : ends[2];
+  graft_data_set* client = NULL;
+  if (graft_data_select(set, rows, its, &client) != GRAFT_OK) return fail(context, "a client's samples");
+  printf("a client has %llu of %llu samples\n", (unsigned long long)graft_data_samples(client),
+         (unsigned long long)all);
+  graft_data_destroy(client);
+  free(rows);
   const char* const name = graft_data_class(set, 1, 0);
   if (name != NULL) printf("class 0 is %s\n", name);
   graft_data_destroy(held);

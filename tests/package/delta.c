@@ -44,6 +44,13 @@ int main(int argc, char** argv) {
     options.local_steps = 3;
     options.coding = GRAFT_DELTA_FIXED;
     if (graft_delta_make(base, mine, &options, &deltas[client]) != GRAFT_OK) return fail(context, "make");
+    /* In a quarter of the bytes; what rounding loses goes into the same client's next delta. */
+    graft_delta* coarse = NULL;
+    options.coding = GRAFT_DELTA_INT8;
+    if (graft_residual_create(context, &options.kept) != GRAFT_OK) return fail(context, "residual");
+    if (graft_delta_make(base, mine, &options, &coarse) != GRAFT_OK) return fail(context, "int8");
+    graft_delta_destroy(coarse);
+    graft_residual_destroy(options.kept);
     graft_model_destroy(mine);
     /* The two clients have agreed on a mask, which one adds and the other takes away. */
     uint32_t* integers = NULL;

@@ -1,5 +1,7 @@
 // A run as its app shows it, by the C++ headers: steps in parts, a model of the weights so far, an evaluation, the gate
-// before they are used, and two threads that take the same steps together. usage: run_cpp MODEL FOLDER
+// before they are used, a federated round, and two threads that take the same steps together. usage: run_cpp MODEL
+// FOLDER
+#include <graft/delta.hpp>
 #include <graft/evaluate.hpp>
 #include <graft/gate.hpp>
 #include <graft/graft.hpp>
@@ -65,6 +67,39 @@ int judges(graft::Model& model, graft::Trainer& trainer, graft::DataSet& held, c
   }
   // There was no old one.
   return graft::gate_comparison(*now).status().code() == GRAFT_NOT_FOUND ? 0 : fail("compared with nothing", {});
+}
+
+/// A round of two clients, who train one after the other on one trainer, from the same weights on.
+int clients(const graft::Context& context, graft::DataSet& data, graft::Trainer& trainer) {
+  auto global = graft::copy(trainer);
+  if (!global.ok()) return fail("global", global.status());
+  auto rows = data.split("shards=1", 2, 1);
+  if (!rows.ok() || rows->size() != 2) return fail("split", rows.status());
+  auto averager = graft::Averager::create(context);
+  if (!averager.ok()) return fail("averager", averager.status());
+  for (const auto& its : *rows) {
+    if (auto begun = graft::restart(trainer, &*global); !begun.ok()) return fail("restart", begun);
+    auto part = data.select(its);
+    if (!part.ok() || part->samples() != its.size()) return fail("select", part.status());
+    auto loader = part->loader({.batch = kBatch, .epochs = 1});
+    if (!loader.ok()) return fail("a client's loader", loader.status());
+    for (bool more = true; more;) {
+      auto step = trainer.train_next(*loader);
+      if (!step.ok()) return fail("a client's step", step.status());
+      more = step->has_value();
+    }
+    auto trained = graft::copy(trainer);
+    auto kept = graft::Residual::create(context);  // a client's own, from round to round
+    if (!trained.ok() || !kept.ok()) return fail("trained", trained.status());
+    auto delta =
+        graft::Delta::make(*global, *trained, {.samples = its.size(), .coding = GRAFT_DELTA_INT8, .kept = &*kept});
+    if (!delta.ok()) return fail("delta", delta.status());
+    if (auto added = averager->add(*delta); !added.ok()) return fail("add", added);
+  }
+  auto average = averager->finish();
+  if (!average.ok()) return fail("average", average.status());
+  auto applied = average->apply_to(*global);
+  return applied.ok() ? 0 : fail("apply", applied);
 }
 
 /// One of two workers, with a device of its own, or one alone (end = null).
@@ -141,5 +176,9 @@ int main(int argc, char** argv) {
   if (!loader.ok() || !trainer.ok()) return fail("trainer", trainer.status());
   if (int failed = steps_in_parts(*trainer, *loader); failed != 0) return failed;
   if (int failed = judges(*model, *trainer, *held, argv[2]); failed != 0) return failed;
+  {
+    const auto over = std::move(loader);  // a set has one loader at a time, a part's too
+  }
+  if (int failed = clients(*context, *data, *trainer); failed != 0) return failed;
   return together(argv[1]);
 }

@@ -158,6 +158,25 @@ class OracleTest(support.PackageTest):
         batches = list(self.data().loader(batch=20, shuffle=False))
         np.testing.assert_array_equal(np.concatenate([batch.fields["x"] for batch in batches]), self.x)
         self.assertTrue(batches[-1].last_of_epoch)
+        # The clients of a simulation: parts of the data, one after the other on one trainer.
+        data, model = self.data(), self.load("mlp.graft")
+        trainer = model.trainer(**options(data=data))
+        parts = data.split("dirichlet=0.5", 3, seed=2)
+        self.assertEqual(sorted(np.concatenate(parts)), list(range(len(self.x))))
+        np.testing.assert_array_equal(next(data.select(parts[0]).loader(batch=100, shuffle=False)).fields["x"],
+                                      self.x[parts[0]])
+        first = []
+        for rows in ([3, 1, 4, 5], [5, 4, 1, 3], [3, 1, 4, 5]):
+            trainer.restart()
+            first.append(trainer.train_next(data.select(rows).loader(batch=4, shuffle=False)).loss)
+        self.assertEqual(first[0], first[2])
+        self.assertAlmostEqual(first[0], first[1], places=5)
+        trainer.restart(self.load("trained.graft"))
+        self.assertLess(trainer.evaluate(data).loss, self.load("mlp.graft").evaluation(data).loss)
+        with self.assertRaises(graft.InvalidArgument):
+            data.split("fair", 3)
+        with self.assertRaises(graft.InvalidArgument):
+            data.select([len(self.x)])
         with self.assertRaises(ValueError):
             self.context.data_of({"x": self.x}, {"label": self.labels[:3]})
         with self.assertRaises(graft.InvalidArgument):

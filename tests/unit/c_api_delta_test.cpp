@@ -56,6 +56,33 @@ TEST_F(CApiDelta, ADeltaBringsTheBaseToTheNewModel) {
   EXPECT_EQ(run_model(base_), got) << "failures change nothing";
 }
 
+TEST_F(CApiDelta, WhatCodingLosesIsKeptInMemoryAsInAFile) {
+  train();
+  auto options = sized<graft_delta_options>();
+  options.coding = GRAFT_DELTA_INT8;
+  const auto bytes_of = [&](graft_delta* delta) {
+    const void* data = nullptr;
+    std::size_t count = 0;
+    EXPECT_EQ(graft_delta_bytes(delta, &data, &count), GRAFT_OK) << h_.message();
+    const auto* const first = static_cast<const char*>(data);
+    return std::string(first, first + count);
+  };
+  const std::string path = folder_.file("rest");
+  options.residual = path.c_str();
+  std::string by_file[2], in_memory[2];
+  for (std::string& round : by_file) round = bytes_of(made(base_, &options));
+  ASSERT_EQ(graft_residual_create(h_.context, &options.kept), GRAFT_OK) << h_.message();
+  graft_delta* delta = nullptr;
+  EXPECT_EQ(graft_delta_make(base_, h_.model, &options, &delta), GRAFT_INVALID_ARGUMENT) << "both";
+  options.residual = nullptr;
+  for (std::string& round : in_memory) round = bytes_of(made(base_, &options));
+  EXPECT_EQ(in_memory[0], by_file[0]);
+  EXPECT_EQ(in_memory[1], by_file[1]);
+  EXPECT_NE(in_memory[1], in_memory[0]) << "what the first lost is in the second";
+  graft_residual_destroy(options.kept);
+  graft_residual_destroy(nullptr);
+}
+
 TEST_F(CApiDelta, AnAverageOfOneAfterTheOtherIsThatOfAll) {
   train();
   auto options = sized<graft_delta_options>();

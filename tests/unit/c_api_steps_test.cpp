@@ -1,6 +1,7 @@
 // graft/steps.h: what a run tells of itself, models of its weights beside it; what options begin as.
 #include "graft/steps.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -211,6 +212,142 @@ TEST_F(CSteps, ALateCheckpointIsAcknowledged) {
   EXPECT_EQ(graft_store_describe(store, &info), GRAFT_OK);
   EXPECT_EQ(info.journalled_steps, 1u);
   graft_store_destroy(store);
+}
+
+TEST_F(CSteps, PartsOfASetAreSetsOfTheirOwn) {
+  open_on_data(trainer_options());
+  const std::uint64_t rows[] = {4, 1, 4};
+  graft_data_set* part = nullptr;
+  ASSERT_EQ(graft_data_select(set_, rows, 3, &part), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_data_samples(part), 3u);
+  auto batches = sized<graft_loader_options>();
+  batches.in_order = 1;
+  graft_loader* reader = nullptr;
+  EXPECT_EQ(graft_loader_create(part, &batches, &reader), GRAFT_INVALID_ARGUMENT) << "the whole has one";
+  EXPECT_EQ(graft_evaluate_data(h_.trainer, part, nullptr), GRAFT_INVALID_ARGUMENT) << "the same";
+  graft_loader_destroy(std::exchange(loader_, nullptr));
+  ASSERT_EQ(graft_loader_create(part, &batches, &reader), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_loader_create(set_, &batches, &loader_), GRAFT_INVALID_ARGUMENT) << "the part has one";
+  graft_data_destroy(std::exchange(set_, nullptr));  // the part keeps what it reads
+  auto batch = sized<graft_batch>();
+  ASSERT_EQ(graft_loader_next(reader, &batch), GRAFT_OK) << h_.message();
+  ASSERT_EQ(batch.samples, 3u);
+  const auto* const labels = static_cast<const std::int32_t*>(batch.fields[1]);
+  EXPECT_EQ(std::vector<std::int32_t>(labels, labels + 3), (std::vector<std::int32_t>{1, 1, 1}));
+  graft_loader_destroy(reader);
+  ASSERT_EQ(graft_evaluate_data(h_.trainer, part, nullptr), GRAFT_OK) << h_.message();
+  graft_data_set* none = part;
+  const std::uint64_t beyond[] = {0, 3};
+  EXPECT_EQ(graft_data_select(part, beyond, 2, &none), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_NE(h_.message().find("no sample 3"), std::string::npos) << h_.message();
+  EXPECT_EQ(graft_data_select(part, beyond, 0, &none), GRAFT_INVALID_ARGUMENT) << "none at all";
+  graft_data_destroy(part);
+}
+
+TEST_F(CSteps, ASetIsSharedOut) {
+  open_on_data(trainer_options());
+  std::uint64_t rows[6] = {}, ends[4] = {};
+  EXPECT_EQ(graft_data_split(set_, "iid", 4, 7, rows, ends), GRAFT_INVALID_ARGUMENT) << "its loader reads it";
+  graft_loader_destroy(std::exchange(loader_, nullptr));
+  for (const char* way : {"iid", "dirichlet=0.5", "shards=1"}) {
+    ASSERT_EQ(graft_data_split(set_, way, 4, 7, rows, ends), GRAFT_OK) << h_.message();
+    EXPECT_TRUE(std::is_sorted(ends, ends + 4)) << way;
+    EXPECT_EQ(ends[3], 6u) << way;
+    std::vector<std::uint64_t> all(rows, rows + 6), again(6);
+    ASSERT_EQ(graft_data_split(set_, way, 4, 7, again.data(), ends), GRAFT_OK);
+    EXPECT_EQ(again, all) << "the same seed";
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5})) << way;
+  }
+  EXPECT_EQ(graft_data_split(set_, "fair", 4, 7, rows, ends), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_data_split(set_, "shards=2", 4, 7, rows, ends), GRAFT_INVALID_ARGUMENT) << "8 pieces of 6 samples";
+  EXPECT_EQ(graft_data_split(set_, "iid", 0, 7, rows, ends), GRAFT_INVALID_ARGUMENT);
+}
+
+TEST_F(CSteps, ARestartedRunIsAFreshOne) {
+  auto options = trainer_options();
+  options.optimizer = GRAFT_ADAGRAD;  // whose state does not begin at zero
+  options.initial_accumulator_value = 0.1;
+  options.ema = 0.9;
+  options.proximal = 0.1;
+  open_on_data(options);
+  const auto run = [&] {
+    graft_loader_destroy(std::exchange(loader_, nullptr));
+    auto batches = sized<graft_loader_options>();
+    batches.batch = 4;
+    batches.epochs = 2;
+    EXPECT_EQ(graft_loader_create(set_, &batches, &loader_), GRAFT_OK) << h_.message();
+    int more = 1;
+    auto metrics = sized<graft_metrics>();
+    std::vector<double> losses;
+    while (graft_train_next(h_.trainer, loader_, &more, &metrics) == GRAFT_OK && more != 0) {
+      losses.push_back(metrics.loss);
+    }
+    return losses;
+  };
+  const std::vector<double> first = run();
+  ASSERT_EQ(first.size(), 4u) << h_.message();
+  graft_model *trained = nullptr, *means = nullptr;
+  ASSERT_EQ(graft_trainer_copy(h_.trainer, 0, &trained), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_trainer_copy(h_.trainer, 1, &means), GRAFT_OK) << h_.message();
+  ASSERT_EQ(graft_trainer_restart(h_.trainer, nullptr), GRAFT_OK) << h_.message();
+  auto step = sized<graft_step_info>();
+  EXPECT_EQ(graft_trainer_last_step(h_.trainer, &step, nullptr), GRAFT_NOT_FOUND) << "none was taken yet";
+  EXPECT_EQ(run(), first);
+  graft_model* again = nullptr;
+  ASSERT_EQ(graft_trainer_copy(h_.trainer, 1, &again), GRAFT_OK) << h_.message();
+  EXPECT_EQ(run_model(again), run_model(means));
+  ASSERT_EQ(graft_trainer_restart(h_.trainer, trained), GRAFT_OK) << h_.message();
+  const std::vector<double> second = run();
+  EXPECT_NE(second, first);
+  EXPECT_LT(second.front(), first.front()) << "it knows already";
+  for (graft_model* model : {trained, means, again}) graft_model_destroy(model);
+}
+
+TEST_F(CSteps, ARunIsNotRestartedByWhatDoesNotFit) {
+  auto options = trainer_options();
+  options.checkpoints = 1;
+  open_on_data(options);
+  graft_model* now = nullptr;
+  ASSERT_EQ(graft_trainer_copy(h_.trainer, 0, &now), GRAFT_OK) << h_.message();
+  graft_tensor_info parameter{};
+  ASSERT_EQ(graft_trainer_parameter(h_.trainer, 0, &parameter), GRAFT_OK);
+  const std::string name = parameter.name;
+  std::size_t count = 1;
+  for (std::uint32_t i = 0; i < parameter.rank; ++i) count *= static_cast<std::size_t>(parameter.dims[i]);
+  const auto trained = [&] {
+    std::vector<float> all(count);
+    EXPECT_EQ(graft_trainer_read(h_.trainer, name.c_str(), all.data(), 4 * count, nullptr), GRAFT_OK) << h_.message();
+    return all;
+  };
+  const std::vector<float> before = trained();
+  EXPECT_EQ(graft_trainer_restart(nullptr, now), GRAFT_INVALID_ARGUMENT);
+  graft_model* other = nullptr;
+  const std::string path = folder_.file("other.graft");
+  write_model(tiny_mlp(kInputs, 7, kClasses), path);
+  ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &other), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_trainer_restart(h_.trainer, other), GRAFT_INVALID_ARGUMENT);
+  EXPECT_NE(h_.message().find(" in the model"), std::string::npos) << h_.message();
+  graft_model_destroy(other);
+  int more = 0, done = 1;
+  ASSERT_EQ(graft_train_next_part(h_.trainer, loader_, &more, &done), GRAFT_OK) << h_.message();
+  ASSERT_EQ(done, 0);
+  EXPECT_EQ(graft_trainer_restart(h_.trainer, now), GRAFT_INVALID_ARGUMENT) << "a step is half done";
+  ASSERT_EQ(graft_train_next_part(h_.trainer, loader_, &more, &done), GRAFT_OK) << h_.message();
+  ASSERT_EQ(done, 1) << "and goes on";
+  auto keep = sized<graft_checkpoint_options>();
+  const std::string folder = folder_.file("kept");
+  keep.folder = folder.c_str();
+  keep.loader = loader_;
+  ASSERT_EQ(graft_checkpoint_open(h_.trainer, &keep, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_trainer_restart(h_.trainer, now), GRAFT_INVALID_ARGUMENT);
+  EXPECT_NE(h_.message().find("keeps a checkpoint"), std::string::npos) << h_.message();
+  ASSERT_EQ(graft_checkpoint_close(h_.trainer), GRAFT_OK) << h_.message();
+  EXPECT_NE(trained(), before) << "what was refused changed nothing";
+  ASSERT_EQ(graft_trainer_restart(h_.trainer, now), GRAFT_OK) << h_.message();
+  EXPECT_EQ(trained(), before);
+  graft_model_destroy(now);
 }
 
 TEST_F(CSteps, ASetIsNarrowedAndAnAnonymousLoaderIsRefused) {

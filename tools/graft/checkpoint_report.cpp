@@ -50,13 +50,6 @@ const char* difference_name(graft_difference difference) {
   return "";
 }
 
-template <typename T>
-T sized_for_store() {
-  T out = {};
-  out.struct_size = sizeof out;
-  return out;
-}
-
 Result<nlohmann::ordered_json> metadata_json(graft_store* store, const graft_context* context,
                                              const std::string& number) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
@@ -109,7 +102,7 @@ Status print_list(graft_store* store, const graft_context* context, bool json) {
   TimeText time_text;
   std::string lines;  // thousands are formatted faster so than by printf
   for (std::size_t i = 0; i < graft_store_count(store); ++i) {
-    auto snapshot = sized_for_store<graft_snapshot>();
+    auto snapshot = sized<graft_snapshot>();
     TRY(checked(graft_store_snapshot(store, i, &snapshot), context));
     const std::vector<std::string> tags = split_text(snapshot.tags, '\n');
     if (json) {
@@ -138,7 +131,7 @@ Status print_list(graft_store* store, const graft_context* context, bool json) {
     for (const std::string& tag : tags) lines += tag + ' ';
     lines.append(snapshot.is_head != 0 ? "<- training goes on from here\n" : "\n");
   }
-  auto info = sized_for_store<graft_store_info>();
+  auto info = sized<graft_store_info>();
   TRY(checked(graft_store_describe(store, &info), context));
   nlohmann::ordered_json damaged = nlohmann::ordered_json::object();
   std::string damaged_lines;
@@ -167,7 +160,7 @@ Status print_workers(graft_store* store, const graft_context* context, bool json
   }
   const auto print_all = [&](const std::string& where, auto&& ask) -> Status {
     for (std::size_t rank = 0;; ++rank) {
-      auto worker = sized_for_store<graft_worker_report>();
+      auto worker = sized<graft_worker_report>();
       const graft_status told = ask(rank, &worker);
       if (told == GRAFT_NOT_FOUND) return ok_status();
       TRY(checked(told, context));
@@ -180,7 +173,7 @@ Status print_workers(graft_store* store, const graft_context* context, bool json
     }
   };
   for (std::size_t i = 0; i < graft_store_count(store); ++i) {
-    auto snapshot = sized_for_store<graft_snapshot>();
+    auto snapshot = sized<graft_snapshot>();
     TRY(checked(graft_store_snapshot(store, i, &snapshot), context));
     const std::string number = cat(snapshot.number);
     TRY(print_all(number, [&](std::size_t rank, graft_worker_report* worker) {
@@ -216,7 +209,7 @@ Status print_diff(graft_store* store, const graft_context* context, const graft_
                 bytes_text(std::max(stream.bytes_in_first, stream.bytes_in_second)).c_str(),
                 bytes_text(stream.changed_bytes).c_str(), stream.name);
   }
-  auto info = sized_for_store<graft_diff_info>();
+  auto info = sized<graft_diff_info>();
   TRY(checked(graft_store_diff_info(store, &info), context));
   const std::vector<std::string> metadata = split_text(info.metadata, '\n');
   if (json) {

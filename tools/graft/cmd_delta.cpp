@@ -13,14 +13,12 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/command.h"
+#include "tools/graft/delta_flags.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
-#include "tools/graft/server_flags.h"
 
 namespace graft::cli {
 namespace {
-
-constexpr std::array<const char*, 4> kCodings = {"f32", "bf16", "int8", "fixed"};  // as graft_delta_coding
 
 struct DeltaArguments {
   std::string base;
@@ -49,13 +47,6 @@ struct DeltaArguments {
   bool json = false;
   bool in_place = false;
 };
-
-template <typename T>
-T sized() {
-  T out = {};
-  out.struct_size = sizeof out;
-  return out;
-}
 
 const std::uint64_t* given(const std::optional<std::uint64_t>& seed) { return seed ? &*seed : nullptr; }
 
@@ -117,14 +108,10 @@ Status make(const DeltaArguments& options) {
   outputs.reads("the new model", options.updated);
   TRY(outputs.file("-o", options.output));
   TRY(outputs.file("--residual", options.residual));
-  const auto* const coding = std::ranges::find(kCodings, options.coding);
-  if (coding == kCodings.end()) {
-    return invalid("A delta is coded as f32, bf16, int8 or fixed, not as \"", options.coding, "\".");
-  }
   auto wanted = sized<graft_delta_options>();
+  TRY_ASSIGN(wanted.coding, coding_of(options.coding));
   wanted.samples = options.samples;
   wanted.local_steps = options.local_steps;
-  wanted.coding = static_cast<graft_delta_coding>(coding - kCodings.begin());
   wanted.fixed_bits = options.fixed_bits;
   wanted.whole = options.fixed_bits == 0 ? 1 : 0;
   wanted.room = options.room;
@@ -152,21 +139,6 @@ Status make(const DeltaArguments& options) {
   return ok_status();
 }
 
-Result<Owned<graft_server>> open_server(graft_context* context, const DeltaArguments& options) {
-  auto wanted = sized<graft_server_options>();
-  TRY_ASSIGN(wanted.kind, server_kind_of(options.server));
-  wanted.rate = options.server.rate;
-  wanted.beta1 = options.server.beta1;
-  wanted.beta2 = options.server.beta2;
-  wanted.own_beta2 = 1;
-  wanted.tau = options.server.tau;
-  graft_server* made = nullptr;
-  const graft_status created = graft_server_create(context, &wanted, &made);
-  Owned<graft_server> server(made);
-  TRY(checked(created, context));
-  return server;
-}
-
 Status apply(const DeltaArguments& options) {
   Outputs outputs;
   outputs.replaces("the base", options.base, options.in_place);
@@ -174,7 +146,7 @@ Status apply(const DeltaArguments& options) {
   TRY(outputs.file("-o", options.output));
   TRY(outputs.file("--server-state", options.server_state));
   TRY_ASSIGN(const auto context, open_context_without_device());
-  TRY_ASSIGN(const auto server, open_server(context.get(), options));
+  TRY_ASSIGN(const auto server, open_server(context.get(), options.server));
   const bool keeps = graft_server_keeps(server.get()) != 0;
   if (keeps && options.server_state.empty()) {
     return invalid("This server's step has moments, which go from round to round: name a file with --server-state.");
@@ -260,7 +232,7 @@ Status info(const DeltaArguments& options) {
   TRY_ASSIGN(const graft_delta_info info, describe(context.get(), delta.get()));
   TRY_ASSIGN(const std::uint64_t bytes, size_of(options.file));
   const bool adapters = info.of_adapters != 0;
-  const char* const coding = kCodings[static_cast<std::size_t>(info.coding)];
+  const char* const coding = coding_name(info.coding);
   nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
   std::string lines;
   for (std::size_t i = 0; i < info.tensors; ++i) {

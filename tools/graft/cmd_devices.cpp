@@ -19,13 +19,6 @@ struct DevicesArguments {
   bool json = false;
 };
 
-template <typename T>
-T sized_for_devices() {
-  T out = {};
-  out.struct_size = sizeof out;
-  return out;
-}
-
 Status told(graft_status status, const graft_devices* devices) {
   if (status == GRAFT_OK) return {};
   return error(static_cast<Code>(status), graft_devices_message(devices));
@@ -33,7 +26,7 @@ Status told(graft_status status, const graft_devices* devices) {
 
 /// All that is known of a device without opening it.
 struct Device {
-  graft_device_info info = sized_for_devices<graft_device_info>();
+  graft_device_info info = sized<graft_device_info>();
   std::vector<graft_device_heap> heaps = {};
   std::vector<graft_device_fact> limits = {};
   std::vector<graft_device_fact> features = {};
@@ -57,9 +50,9 @@ struct Device {
 Result<Device> read_device(graft_devices* devices, std::size_t index) {
   Device device;
   TRY(told(graft_devices_info(devices, index, &device.info), devices));
-  auto heap = sized_for_devices<graft_device_heap>();
+  auto heap = sized<graft_device_heap>();
   for (std::size_t i = 0; graft_devices_heap(devices, index, i, &heap) == GRAFT_OK; ++i) device.heaps.push_back(heap);
-  auto fact = sized_for_devices<graft_device_fact>();
+  auto fact = sized<graft_device_fact>();
   for (std::size_t i = 0; graft_devices_fact(devices, index, i, &fact) == GRAFT_OK; ++i) {
     if (fact.text != nullptr) {
       device.matrices.emplace_back(fact.text);
@@ -67,7 +60,7 @@ Result<Device> read_device(graft_devices* devices, std::size_t index) {
       (fact.is_feature != 0 ? device.features : device.limits).push_back(fact);
     }
   }
-  auto quirk = sized_for_devices<graft_device_quirk>();
+  auto quirk = sized<graft_device_quirk>();
   for (std::size_t i = 0; graft_devices_quirk(devices, index, i, &quirk) == GRAFT_OK; ++i)
     device.quirks.push_back(quirk);
   return device;

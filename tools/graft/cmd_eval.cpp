@@ -8,10 +8,10 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/graft/evaluation_report.h"
-#include "tools/graft/open_data.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_data.h"
 #include "tools/graft/put_adapters.h"
+#include "tools/graft/text_flags.h"
 
 namespace graft::cli {
 namespace {

@@ -4,26 +4,21 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 
-#include "runtime/data/random.h"
-#include "runtime/data/split.h"
-#include "runtime/delta/average.h"
-#include "runtime/delta/delta_file.h"
-#include "runtime/delta/privacy.h"
-#include "runtime/delta/server.h"
-#include "runtime/session/training.h"
-#include "runtime/train/fit.h"
-#include "tools/bench/device.h"
-#include "tools/bench/model_io.h"
+#include "graft/adapters.h"
+#include "graft/delta.h"
+#include "graft/source.h"
+#include "graft/steps.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
-#include "tools/graft/adapted_model.h"
+#include "tools/graft/delta_flags.h"
 #include "tools/graft/metrics_file.h"
-#include "tools/graft/open_data.h"
 #include "tools/graft/output.h"
-#include "tools/graft/server_flags.h"
+#include "tools/graft/prepared_run.h"
 #include "tools/graft/svg.h"
-#include "tools/graft/train_setup.h"
+#include "tools/graft/training_sets.h"
 
 namespace graft::cli {
 namespace {
@@ -46,16 +41,17 @@ struct SimulateArguments {
 /// What one client keeps from round to round.
 struct Client {
   std::vector<std::uint64_t> rows;
-  delta::Residual residual;
+  Owned<graft_residual> residual;  ///< null where coding loses nothing
 };
 
 struct Simulation {
   const SimulateArguments& options;
-  train::Trainer& trainer;
-  data::Source& source;
-  data::Source* held_out;  ///< may be null
-  delta::Coding coding;
-  delta::Server server;
+  graft_context* context = nullptr;
+  graft_delta_coding coding = GRAFT_DELTA_F32;
+  TrainingSets sets;
+  Owned<graft_trainer> trainer;
+  Owned<graft_server> server;
+  Owned<graft_model> global;  ///< as it is after the last round
   std::vector<Client> clients;
   std::vector<std::uint64_t> members;  ///< clients with samples
   MetricsFile metrics = {};
@@ -68,74 +64,157 @@ struct Round {
   std::uint64_t chosen = 0;
   std::uint64_t reported = 0;
   std::uint64_t bytes = 0;  ///< of all deltas
-  train::Metrics metrics;   ///< of the clients' last epochs
+  std::uint64_t samples = 0;
+  double loss_sum = 0;  ///< over the samples of the clients' last epochs
 };
 
-std::uint64_t seed_of(const SimulateArguments& options, std::uint64_t round, std::uint64_t what) {
-  return data::mix(options.train.train.seed, round, what);
+/// What is drawn at random, the same on every machine: the standard says what this generator gives, but not what its
+/// distributions do.
+class Draws {
+ public:
+  Draws(const SimulateArguments& options, std::uint64_t round, std::uint64_t what) {
+    std::vector<std::uint32_t> words;
+    for (const std::uint64_t number : {std::uint64_t{options.train.train.seed}, round, what}) {
+      words.push_back(static_cast<std::uint32_t>(number));
+      words.push_back(static_cast<std::uint32_t>(number >> 32));
+    }
+    std::seed_seq seeds(words.begin(), words.end());
+    engine_.seed(seeds);
+  }
+  std::uint64_t next() { return engine_(); }
+  std::uint64_t below(std::uint64_t n) { return next() % n; }  ///< the bias is below n / 2^64
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+constexpr std::uint64_t kOfRound = ~std::uint64_t{0}, kOfNoise = kOfRound - 1;  // no client has such a number
+
+/// Takes a handle that a call made, where the call went well.
+template <typename T>
+Result<Owned<T>> taken(T* made, graft_status status, const graft_context* context) {
+  Owned<T> owned(made);
+  TRY(checked(status, context));
+  return owned;
 }
 
 /// Trains one client from the global model on, and gives what changed.
-Result<delta::Delta> train_client(Simulation& all, Client& client, const Model& global, std::uint64_t seed,
-                                  Round& round) {
-  TRY(reset_to_model(all.trainer, global));
-  TRY_ASSIGN(const auto rows, data::select(all.source, client.rows));
+Result<Owned<graft_delta>> train_client(Simulation& all, Client& client, std::uint64_t seed, Round& round) {
+  graft_trainer* const trainer = all.trainer.get();
+  TRY(checked(graft_trainer_restart(trainer, all.global.get()), all.context));
+  graft_data_set* part = nullptr;
+  const graft_status selected =
+      graft_data_select(all.sets.training.get(), client.rows.data(), client.rows.size(), &part);
+  TRY_ASSIGN(const auto samples, taken(part, selected, all.context));
   const TrainFlags& flags = all.options.train.train;
-  data::LoaderOptions loader_options;
-  loader_options.batch = static_cast<std::uint64_t>(flags.batch * flags.accumulate);
-  loader_options.seed = seed;
-  loader_options.epochs = all.options.local_epochs;
-  TRY_ASSIGN(const auto loader, data::Loader::create(*rows, loader_options));
-  TRY(train::fit(all.trainer, *loader, {}));
-  round.metrics.add(all.trainer.state().epoch_metrics);
-  TRY_ASSIGN(Model trained, borrow_model(global));
-  TRY(copy_to_model(all.trainer, trained));
-  delta::MakeOptions make;
+  auto batches = sized<graft_loader_options>();
+  batches.batch = static_cast<std::uint64_t>(flags.batch * flags.accumulate);
+  batches.seed = seed;
+  batches.epochs = all.options.local_epochs;
+  batches.anonymous = 1;
+  graft_loader* reader = nullptr;
+  const graft_status opened = graft_loader_create(part, &batches, &reader);
+  TRY_ASSIGN(const auto loader, taken(reader, opened, all.context));
+  for (int more = 1; more != 0;) TRY(checked(graft_train_next(trainer, reader, &more, nullptr), all.context));
+  auto totals = sized<graft_totals>();
+  TRY(checked(graft_trainer_epoch(trainer, &totals), all.context));
+  round.samples += totals.samples;
+  round.loss_sum += totals.loss * static_cast<double>(totals.samples);
+  auto place = sized<graft_run_place>();
+  TRY(checked(graft_trainer_place(trainer, &place), all.context));
+  graft_model* copy = nullptr;
+  const graft_status copied = graft_trainer_copy(trainer, 0, &copy);
+  TRY_ASSIGN(const auto trained, taken(copy, copied, all.context));
+  auto make = sized<graft_delta_options>();
   make.samples = client.rows.size();
-  make.local_steps = all.trainer.state().step;
+  make.local_steps = place.step;
   make.coding = all.coding;
   make.clip_norm = all.options.clip_delta;
-  if (all.coding == delta::Coding::int8 || all.coding == delta::Coding::bf16) make.residual = &client.residual;
-  return delta::make(global, trained, make);
+  make.kept = client.residual.get();
+  graft_delta* made = nullptr;
+  const graft_status done = graft_delta_make(all.global.get(), copy, &make, &made);
+  return taken(made, done, all.context);
 }
 
-/// One round; `global` becomes the new model.
-Result<Round> run_round(Simulation& all, std::uint64_t number, Model& global) {
-  Round round;
+/// The delta as the server gets it: the bytes that the client sends.
+Result<Owned<graft_delta>> send(Simulation& all, graft_delta* delta, Round& round) {
+  const void* bytes = nullptr;
+  std::size_t count = 0;
+  TRY(checked(graft_delta_bytes(delta, &bytes, &count), all.context));
+  round.bytes += count;
+  auto source = sized<graft_source>();
+  source.data = bytes;
+  source.bytes = count;
+  source.name = "the client's";
+  graft_delta* sent = nullptr;
+  const graft_status loaded = graft_delta_load_source(all.context, &source, &sent);
+  return taken(sent, loaded, all.context);
+}
+
+/// The clients that report in this round, in order.
+std::vector<std::uint64_t> draw_members(const Simulation& all, std::uint64_t number, Round& round) {
   const SimulateArguments& options = all.options;
-  data::Random random(seed_of(options, number, 0x726f756e64));
+  Draws draws(options, number, kOfRound);
   std::vector<std::uint64_t> members = all.members;
-  for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random.below(i)]);
+  for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[draws.below(i)]);
   if (options.per_round > 0 && options.per_round < members.size()) members.resize(options.per_round);
   round.chosen = members.size();
-  std::erase_if(members, [&](std::uint64_t) { return random.uniform() < options.drop; });
+  std::erase_if(members, [&](std::uint64_t) { return draws.uniform() < options.drop; });
   std::ranges::sort(members);
+  return members;
+}
+
+Result<Owned<graft_averager>> open_averager(const Simulation& all, const std::uint64_t& seed) {
+  auto wanted = sized<graft_average_options>();
+  wanted.noise = all.options.noise;
+  wanted.clip_norm = all.options.clip_delta;
+  wanted.equal = wanted.noise > 0 ? 1 : 0;
+  wanted.seed = wanted.noise > 0 ? &seed : nullptr;
+  graft_averager* made = nullptr;
+  const graft_status created = graft_averager_create(all.context, &wanted, &made);
+  return taken(made, created, all.context);
+}
+
+/// One round; the global model takes the server's step.
+Result<Round> run_round(Simulation& all, std::uint64_t number) {
+  Round round;
+  const std::vector<std::uint64_t> members = draw_members(all, number, round);
   if (members.empty()) return round;
-  const bool equal = options.noise > 0;
-  delta::Averager averager({equal ? delta::Weighing::equal : delta::Weighing::samples, options.noise,
-                            options.clip_delta,
-                            equal ? std::optional(seed_of(options, number, 0x6e6f697365)) : std::nullopt});
+  TRY_ASSIGN(const auto averager, open_averager(all, Draws(all.options, number, kOfNoise).next()));
   for (const std::uint64_t member : members) {
-    TRY_ASSIGN(const delta::Delta made,
-               train_client(all, all.clients[member], global, seed_of(options, number, member), round));
-    TRY_ASSIGN(const auto bytes, delta::to_bytes(made));
-    round.bytes += bytes.size();
-    TRY_ASSIGN(const delta::Delta sent, delta::from_bytes(bytes, "the client's"));
-    TRY(averager.add(sent));
+    const std::uint64_t seed = Draws(all.options, number, member).next();
+    TRY_ASSIGN(const auto made, train_client(all, all.clients[member], seed, round));
+    TRY_ASSIGN(const auto sent, send(all, made.get(), round));
+    TRY(checked(graft_averager_add(averager.get(), sent.get()), all.context));
     ++round.reported;
   }
-  TRY_ASSIGN(const delta::Delta average, averager.finish());
-  TRY_ASSIGN(const delta::Delta step, all.server.step(average, delta::statistics_of(global)));
-  TRY_ASSIGN(Model next, delta::apply(global, step));
-  // What did not change is borrowed from the model before, which goes: those weights are the file's.
-  for (std::uint32_t i = 0; i < next.graph.values().size(); ++i) {
-    if (step.find(next.graph.values()[i].name) == nullptr) continue;
-    TRY(global.copy_weight({i}, *next.weight({i})));
-  }
+  graft_delta* mean = nullptr;
+  const graft_status averaged = graft_averager_finish(averager.get(), &mean);
+  TRY_ASSIGN(const auto average, taken(mean, averaged, all.context));
+  graft_delta* next = nullptr;
+  const graft_status stepped = graft_server_step(all.server.get(), all.global.get(), mean, &next);
+  TRY_ASSIGN(const auto step, taken(next, stepped, all.context));
+  TRY(checked(graft_delta_apply(all.global.get(), next, 1), all.context));
   return round;
 }
 
-Status tell_round(Simulation& all, std::uint64_t number, const Round& round, const Model& global) {
+/// How good the global model is, where there is data to say.
+Status evaluate(Simulation& all, std::uint64_t number, nlohmann::ordered_json& row) {
+  graft_data_set* const set = all.sets.held_out.get();
+  if (set == nullptr) return ok_status();
+  TRY(checked(graft_trainer_restart(all.trainer.get(), all.global.get()), all.context));
+  auto metrics = sized<graft_metrics>();
+  TRY(checked(graft_evaluate_data(all.trainer.get(), set, &metrics), all.context));
+  std::printf("; held-out loss %.4f", metrics.loss);
+  row["held_out_loss"] = metrics.loss;
+  all.held_out_losses.push_back({static_cast<double>(number), metrics.loss});
+  if (std::isnan(metrics.accuracy)) return ok_status();
+  std::printf(", accuracy %.2f%%", 100 * metrics.accuracy);
+  row["held_out_accuracy"] = metrics.accuracy;
+  return ok_status();
+}
+
+Status tell_round(Simulation& all, std::uint64_t number, const Round& round) {
   nlohmann::ordered_json row = {{"kind", "round"},
                                 {"round", number},
                                 {"clients", round.chosen},
@@ -144,22 +223,13 @@ Status tell_round(Simulation& all, std::uint64_t number, const Round& round, con
   std::printf("round %llu: %llu of %llu clients, %s", static_cast<unsigned long long>(number),
               static_cast<unsigned long long>(round.reported), static_cast<unsigned long long>(round.chosen),
               bytes_text(round.bytes).c_str());
-  if (round.reported > 0) {
-    std::printf(", loss %.4f", round.metrics.loss());
-    row["loss"] = round.metrics.loss();
-    all.losses.push_back({static_cast<double>(number), round.metrics.loss()});
+  if (round.samples > 0) {
+    const double loss = round.loss_sum / static_cast<double>(round.samples);
+    std::printf(", loss %.4f", loss);
+    row["loss"] = loss;
+    all.losses.push_back({static_cast<double>(number), loss});
   }
-  if (all.held_out != nullptr) {
-    TRY(reset_to_model(all.trainer, global));
-    TRY_ASSIGN(const train::Metrics metrics, all.trainer.evaluate(*all.held_out));
-    std::printf("; held-out loss %.4f", metrics.loss());
-    row["held_out_loss"] = metrics.loss();
-    all.held_out_losses.push_back({static_cast<double>(number), metrics.loss()});
-    if (metrics.has_correct) {
-      std::printf(", accuracy %.2f%%", 100 * metrics.accuracy());
-      row["held_out_accuracy"] = metrics.accuracy();
-    }
-  }
+  TRY(evaluate(all, number, row));
   std::printf("\n");
   std::fflush(stdout);
   all.metrics.write(row);
@@ -175,89 +245,112 @@ Status check_options(const SimulateArguments& options) {
   return ok_status();
 }
 
-Result<std::vector<Client>> share_out(const SimulateArguments& options, data::Source& source) {
-  TRY_ASSIGN(const data::Split split, data::parse_split(options.split));
-  std::vector<std::int64_t> labels(source.size().value_or(0));
-  if (split.kind != data::Split::Kind::iid) {
-    TRY_ASSIGN(labels, data::labels_of(source));
+Status share_out(Simulation& all) {
+  const SimulateArguments& options = all.options;
+  graft_data_set* const set = all.sets.training.get();
+  std::vector<std::uint64_t> rows(graft_data_samples(set)), ends(options.clients);
+  if (rows.empty()) return invalid("Clients share a data set of known size.");
+  TRY(checked(
+      graft_data_split(set, options.split.c_str(), options.clients, options.train.train.seed, rows.data(), ends.data()),
+      all.context));
+  auto first = rows.begin();
+  for (std::uint64_t i = 0; i < options.clients; ++i) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(ends[i]);
+    Client& client = all.clients.emplace_back();
+    client.rows.assign(first, end);
+    if (!client.rows.empty()) all.members.push_back(i);
+    if (all.coding == GRAFT_DELTA_INT8 || all.coding == GRAFT_DELTA_BF16) {
+      graft_residual* residual = nullptr;
+      TRY(checked(graft_residual_create(all.context, &residual), all.context));
+      client.residual.reset(residual);
+    }
+    first = end;
   }
-  TRY_ASSIGN(auto rows, data::split_rows(labels, options.clients, split, options.train.train.seed));
-  std::vector<Client> clients(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) clients[i].rows = std::move(rows[i]);
-  return clients;
-}
-
-void tell_clients(const std::vector<Client>& clients, std::size_t members) {
-  std::vector<std::size_t> sizes;
-  for (const Client& client : clients) sizes.push_back(client.rows.size());
-  std::ranges::sort(sizes);
-  std::printf("%zu clients with %zu to %zu samples, %zu in the middle", clients.size(), sizes.front(), sizes.back(),
-              sizes[sizes.size() / 2]);
-  if (members < clients.size()) std::printf("; %zu have none and take no part", clients.size() - members);
-  std::printf(".\n");
-}
-
-Status tell_privacy(const SimulateArguments& options, std::size_t members) {
-  if (options.noise == 0) return ok_status();
-  const double chosen =
-      options.per_round == 0 ? 1.0 : static_cast<double>(options.per_round) / static_cast<double>(members);
-  TRY_ASSIGN(const auto cost, delta::privacy_of(options.noise, std::min(1.0, chosen), options.rounds, options.delta));
-  std::printf(
-      "Privacy of each client: (epsilon, delta) = (%.4g, %g), if each round chose clients at random one by one.\n",
-      cost.epsilon, options.delta);
   return ok_status();
 }
 
-Status simulate(OpenDevice& opened, Model& model, const SimulateArguments& options) {
-  TRY_ASSIGN(DataSets sets, open_sets(options.train, model));
-  if (!sets.training->size()) return invalid("Clients share a data set of known size.");
-  TRY_ASSIGN(const graft_server_kind kind, server_kind_of(options.server));
-  const delta::ServerOptions server = {static_cast<delta::ServerKind>(kind), options.server.rate, options.server.beta1,
-                                       options.server.beta2, options.server.tau};
-  TRY_ASSIGN(const delta::Coding coding, delta::parse_coding(options.coding));
-  TRY_ASSIGN(std::vector<Client> clients, share_out(options, *sets.training));
+void tell_clients(const Simulation& all) {
+  std::vector<std::size_t> sizes;
+  for (const Client& client : all.clients) sizes.push_back(client.rows.size());
+  std::ranges::sort(sizes);
+  std::printf("%zu clients with %zu to %zu samples, %zu in the middle", sizes.size(), sizes.front(), sizes.back(),
+              sizes[sizes.size() / 2]);
+  const std::size_t idle = all.clients.size() - all.members.size();
+  if (idle > 0) std::printf("; %zu have none and take no part", idle);
+  std::printf(".\n");
+}
 
-  TRY_ASSIGN(train::TrainOptions train_options, cli::train_options(options.train.train, 0));
-  bind_length(*sets.training, model, train_options.bindings);
-  train::TrainerOptions trainer_options;
-  trainer_options.request.evaluation = sets.held_out != nullptr;
-  if (sets.held_out) trainer_options.request.evaluation_samples = sets.held_out->size();
-  opened.give_to(trainer_options.program);
-  train::scale_for_rounding(opened.device().target(), train_options);
-  TRY_ASSIGN(const auto trainer,
-             create_trainer(opened.device(), model, train_options, sets.training->fields(), trainer_options));
-  Simulation all{
-      options, *trainer, *sets.training, sets.held_out.get(), coding, delta::Server(server), std::move(clients), {}};
-  for (std::uint64_t i = 0; i < all.clients.size(); ++i) {
-    if (!all.clients[i].rows.empty()) all.members.push_back(i);
-  }
-  tell_clients(all.clients, all.members.size());
-  TRY(tell_privacy(options, all.members.size()));
-  if (!options.train.metrics.empty()) TRY(all.metrics.open(options.train.metrics, 0));
-  TRY_ASSIGN(Model global, borrow_model(model));
-  TRY(tell_round(all, 0, {}, global));
+Status tell_privacy(const Simulation& all) {
+  const SimulateArguments& options = all.options;
+  if (options.noise == 0) return ok_status();
+  const double chosen =
+      options.per_round == 0 ? 1.0 : static_cast<double>(options.per_round) / static_cast<double>(all.members.size());
+  double epsilon = 0;
+  TRY(checked(
+      graft_delta_privacy(all.context, options.noise, std::min(1.0, chosen), options.rounds, options.delta, &epsilon),
+      all.context));
+  std::printf(
+      "Privacy of each client: (epsilon, delta) = (%.4g, %g), if each round chose clients at random one by one.\n",
+      epsilon, options.delta);
+  return ok_status();
+}
+
+/// The data, the clients' shares of it, and the trainer that they take turns on.
+Status prepare(Simulation& all, graft_model* model, const TrainWishes& wishes) {
+  graft_trainer_options wanted = wishes.options();
+  wanted.data = all.sets.training.get();
+  wanted.held_out = all.sets.held_out.get();
+  wanted.no_evaluation = all.sets.held_out ? 0 : 1;
+  graft_trainer* trainer = nullptr;
+  const graft_status created = graft_trainer_create(model, &wanted, &trainer);
+  TRY_ASSIGN(all.trainer, taken(trainer, created, all.context));
+  graft_model* global = nullptr;
+  const graft_status copied = graft_trainer_copy(trainer, 0, &global);
+  TRY_ASSIGN(all.global, taken(global, copied, all.context));
+  return ok_status();
+}
+
+/// The last model, or its adapters.
+Status write_model(Simulation& all, graft_model* model) {
+  const TrainArguments& train = all.options.train;
+  if (train.output.empty()) return ok_status();
+  TRY(checked(graft_trainer_restart(all.trainer.get(), all.global.get()), all.context));
+  TRY(checked(graft_trainer_store(all.trainer.get()), all.context));
+  TRY(keep_classes(all.context, model, all.sets.training.get()));
+  TRY(save_output(train.output, [&](const std::string& path) {
+    const auto save = train.train.has_adapters() ? graft_model_save_adapters : graft_model_save;
+    return checked(save(model, path.c_str()), all.context);
+  }));
+  std::printf("Wrote %s.\n", train.output.c_str());
+  return ok_status();
+}
+
+Status simulate(Simulation& all, graft_model* model) {
+  const SimulateArguments& options = all.options;
+  const TrainArguments& train = options.train;
+  TrainWishes wishes;
+  TRY(wishes.read(train.train, 0));
+  TRY_ASSIGN(all.sets, open_training_sets(all.context, model, train));
+  if (needs_reference(train.train)) TRY(add_references(all.context, model, train, wishes, all.sets));
+  TRY(share_out(all));
+  TRY(prepare(all, model, wishes));
+  tell_clients(all);
+  TRY(tell_privacy(all));
+  if (!train.metrics.empty()) TRY(all.metrics.open(train.metrics, 0));
+  TRY(tell_round(all, 0, {}));
   std::uint64_t bytes = 0;
   for (std::uint64_t number = 1; number <= options.rounds; ++number) {
-    TRY_ASSIGN(const Round round, run_round(all, number, global));
+    TRY_ASSIGN(const Round round, run_round(all, number));
     bytes += round.bytes;
-    TRY(tell_round(all, number, round, global));
+    TRY(tell_round(all, number, round));
   }
   std::printf("The clients sent %s in all.\n", bytes_text(bytes).c_str());
-  if (!options.train.svg.empty()) {
-    const std::string caption = cat(options.train.data, ", ", options.clients, " clients, split ", options.split,
-                                    ", drop ", options.drop, ", ", options.server.kind, ", ", options.coding);
-    TRY(write_text(options.train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
+  if (!train.svg.empty()) {
+    const std::string caption = cat(train.data, ", ", options.clients, " clients, split ", options.split, ", drop ",
+                                    options.drop, ", ", options.server.kind, ", ", options.coding);
+    TRY(write_text(train.svg, loss_svg("Loss by round", all.losses, all.held_out_losses, caption)));
   }
-  if (!options.train.output.empty()) {
-    const bool adapters = options.train.train.has_adapters();
-    if (adapters) {
-      TRY_ASSIGN(const Model adapter, adapter_of(global));
-      TRY(save_output(options.train.output, saver_of(adapter)));
-    } else {
-      TRY(save_output(options.train.output, saver_of(global)));
-    }
-    std::printf("Wrote %s.\n", options.train.output.c_str());
-  }
+  TRY(write_model(all, model));
   return all.metrics.outcome();
 }
 
@@ -272,11 +365,15 @@ Status run_simulate(const SimulateArguments& options) {
   TRY(outputs.file("-o", train.output));
   TRY(outputs.file("--svg", train.svg));
   TRY(outputs.stream("--metrics", train.metrics));
-  TRY_ASSIGN(AdaptedModel model,
-             open_adapted(train.path, train.train.adapter, WeightCheck::at_once, train.train.fresh()));
-  TRY_ASSIGN(auto device, OpenDevice::open(train.device));
-  TRY(simulate(*device, model.get(), options));
-  return device->close();
+  TRY_ASSIGN(auto context, open_context(train.device));
+  {
+    TRY_ASSIGN(const auto model, open_trained(context.get(), train, GRAFT_CHECK_AT_ONCE));
+    Simulation all{options, context.get()};
+    TRY_ASSIGN(all.coding, coding_of(options.coding));
+    TRY_ASSIGN(all.server, open_server(context.get(), options.server));
+    TRY(simulate(all, model.get()));
+  }
+  return close_context(std::move(context));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct Destroy {
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }
   void operator()(graft_devices* devices) const { graft_devices_destroy(devices); }
   void operator()(graft_store* store) const { graft_store_destroy(store); }
+  void operator()(graft_residual* residual) const { graft_residual_destroy(residual); }
   void operator()(graft_delta* delta) const { graft_delta_destroy(delta); }
   void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }
   void operator()(graft_server* server) const { graft_server_destroy(server); }
@@ -37,6 +38,14 @@ struct Destroy {
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Destroy>;
+
+/// A struct of the C interface, all zeros but for its size.
+template <typename T>
+T sized() {
+  T out = {};
+  out.struct_size = sizeof out;
+  return out;
+}
 
 /// What a call's failure says.
 Status checked(graft_status status, const graft_context* context);

@@ -6,16 +6,11 @@
 
 #include "tools/common/command.h"
 
-namespace graft {
-enum class Preference : std::uint8_t;
-}
 namespace graft::cli {
 
 struct TextFlags {
   std::string on_long;  ///< empty: as the data set says
   std::uint64_t show = 0;
-  Preference preference = {};  ///< what the loss takes
-  std::string pooling = {};    ///< empty: as the model's file says
 };
 void add_long_flag(CLI::App& app, TextFlags& flags);
 

@@ -13,8 +13,6 @@
 
 namespace graft::cli {
 
-struct FreshAdapters;
-
 struct TrainFlags {
   std::string loss = "ce";
   std::string output;
@@ -91,7 +89,6 @@ struct TrainFlags {
 
   /// Whether adapters are trained, and the base stays as it is.
   bool has_adapters() const { return !lora.empty() || !add_tokens.empty() || !adapter.files.empty(); }
-  FreshAdapters fresh() const;
 };
 
 /// --loss and what chooses the output; also for graft eval.

@@ -60,6 +60,19 @@ class DataSet:
         "ipo" and "kto" learn the difference to. Computed once; before the set has a loader."""
         self._native.add_reference(model._native, batch)
 
+    def select(self, rows: Sequence[int]) -> "DataSet":
+        """The samples of these numbers, in this order, as a set of its own: of a client, or a fold of a cross-validation. Of
+        all that read one set, one has a loader at a time."""
+        return DataSet(self.context, self._native.select([int(row) for row in rows]))
+
+    def split(self, way: str, parts: int, seed: int = 0) -> list[np.ndarray]:
+        """The numbers of each part's samples, for select(): all are shared out, the same by the same seed.
+
+        way: "iid", at random in equal parts; "dirichlet=ALPHA", of each label in shares drawn from a Dirichlet distribution
+        (Hsu et al. 2019); "shards=N", sorted by label, N pieces to each part (McMahan et al. 2017). A part may have none.
+        """
+        return [np.array(rows, "uint64") for rows in self._native.split(way, parts, seed)]
+
     def loader(self, *, batch: int = 32, seed: int = 0, shuffle: bool = True, drop_last: bool = False, epochs: int = 1,
                shuffle_buffer: int = 1024, memory_limit: int = 0, read_threads: int = 0) -> "Loader":
         """Batches, read ahead; a set has one loader at a time.

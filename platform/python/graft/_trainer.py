@@ -195,6 +195,12 @@ class Trainer:
         metrics = _graft.train_next(self._native, loader._native)
         return None if metrics is None else _metrics(metrics)
 
+    def restart(self, model: Optional["Model"] = None) -> None:
+        """Begins the run anew with the weights of `model`, of the same graph, or of the trainer's own: the optimizer knows
+        nothing, no step is done. The plan and what is compiled stay: for rounds of federated training. Not within a step,
+        nor with a checkpoint open."""
+        _graft.restart(self._native, None if model is None else model._native)
+
     def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False,
                    outcomes: bool = False) -> Evaluation:
         """What the weights as they are now, or their running means, give on all samples of a set that has no loader.

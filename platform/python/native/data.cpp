@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "graft/gate.h"
+#include "graft/steps.hpp"
 #include "platform/python/native/arrays.h"
 
 namespace graft::python {
@@ -270,6 +271,12 @@ void add_data(py::module_& module) {
            [](DataHandle& self, ModelHandle& model, std::uint32_t batch) {
              self.tell([&](auto& set) { return set.add_reference(model->get(), batch); });
            })
+      .def("select",
+           [](const std::shared_ptr<DataHandle>& self, const std::vector<std::uint64_t>& rows) {
+             return handle_of(self->context(), self->ask([&](auto& set) { return set.select(rows); }), py::cast(self));
+           })
+      .def("split", [](DataHandle& self, const std::string& way, std::uint64_t parts,
+                       std::uint64_t seed) { return self.ask([&](auto& set) { return set.split(way, parts, seed); }); })
       .def("loader", [](const std::shared_ptr<DataHandle>& self, const LoaderOptions& options) {
         auto made = self->ask([&](auto& set) { return set.loader(options); });
         return std::make_shared<LoaderHandle>(self->context(), self, std::move(made));
@@ -309,6 +316,10 @@ void add_data(py::module_& module) {
                          trainer.ask([&](auto& t) { return graft::Evaluation::of(t, *data, options); }));
            })
       .def("observe", observe)
+      .def("restart",
+           [](TrainerHandle& trainer, ModelHandle* model) {
+             trainer.tell([&](auto& t) { return restart(t, model == nullptr ? nullptr : &**model); });
+           })
       .def("gate", gate)
       .def("metric_names", [] { return std::string(graft_metric_names()); });
 }

@@ -150,6 +150,19 @@ GRAFT_API graft_status graft_data_add_reference_with(graft_data_set* set, graft_
 /* From now on the set is its samples [first, first + count) alone: as for a part that is kept back to evaluate on.
    Before it has a loader. invalid_argument: it has no such samples, or nobody knows how many; it is as it was. */
 GRAFT_API graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t count);
+/* Samples `rows` of a set, in this order, as a set of its own: of one client, or of one fold of a cross-validation. It
+   holds on to `set`; of all that read one set, one has a loader at a time. invalid_argument: there is no such row,
+   there is none at all, or nobody knows how many samples there are. */
+GRAFT_API graft_status graft_data_select(graft_data_set* set, const uint64_t* rows, uint64_t count,
+                                         graft_data_set** selected);
+/* Shares all samples out among `parts`, as among clients whose data are not alike. "iid": at random, in equal parts;
+   "dirichlet=ALPHA": those of each label in shares that are drawn from a Dirichlet distribution (Hsu, Qi, Brown 2019:
+   the smaller ALPHA, the less alike); "shards=N": sorted by label, N pieces to each (McMahan et al. 2017). `rows` has
+   room for all samples, `ends` for all parts: those of part p end before rows[ends[p]], for graft_data_select. A part
+   may have none. The same seed gives the same parts. invalid_argument: there is no such way, or the set has no whole
+   number as its label. The set has no loader, for "dirichlet" and "shards" read it once. */
+GRAFT_API graft_status graft_data_split(graft_data_set* set, const char* way, uint64_t parts, uint64_t seed,
+                                        uint64_t* rows, uint64_t* ends);
 GRAFT_API void graft_data_destroy(graft_data_set* set);
 /* 0 where nobody knows. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);

@@ -143,6 +143,30 @@ class DataSet {
   Status narrow(std::uint64_t first, std::uint64_t count) {
     return detail::to_status(graft_data_narrow(handle_.get(), first, count), context_);
   }
+  /// Samples `rows` in this order, as a set of its own, for a client or a fold: of all that read one set, one has a
+  /// loader at a time.
+  Result<DataSet> select(const std::vector<std::uint64_t>& rows) {
+    graft_data_set* part = nullptr;
+    Status made = detail::to_status(graft_data_select(handle_.get(), rows.data(), rows.size(), &part), context_);
+    if (!made.ok()) return made;
+    return DataSet(part, context_, read_);
+  }
+  /// The rows of each of so many parts, to select: "iid", "dirichlet=ALPHA", "shards=N".
+  Result<std::vector<std::vector<std::uint64_t>>> split(const std::string& way, std::uint64_t parts,
+                                                        std::uint64_t seed) {
+    std::vector<std::uint64_t> rows(samples()), ends(parts);
+    Status made = detail::to_status(graft_data_split(handle_.get(), way.c_str(), parts, seed, rows.data(), ends.data()),
+                                    context_);
+    if (!made.ok()) return made;
+    std::vector<std::vector<std::uint64_t>> all;
+    std::uint64_t first = 0;
+    for (const std::uint64_t end : ends) {
+      all.emplace_back(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                       rows.begin() + static_cast<std::ptrdiff_t>(end));
+      first = end;
+    }
+    return all;
+  }
   /// Of text: what was cut or left out.
   Result<DataSummary> summary() const {
     auto raw = detail::sized<graft_data_summary>();
@@ -155,7 +179,7 @@ class DataSet {
 
  private:
   friend class Context;
-  DataSet(graft_data_set* handle, graft_context* context, std::unique_ptr<Read> read)
+  DataSet(graft_data_set* handle, graft_context* context, std::shared_ptr<Read> read)
       : read_(std::move(read)), handle_(handle), context_(context) {}
   static std::vector<graft_field> raw_fields(const std::vector<Field>& fields) {
     std::vector<graft_field> raw;
@@ -169,7 +193,7 @@ class DataSet {
     }
     return raw;
   }
-  std::unique_ptr<Read> read_;  // what the set calls; before it
+  std::shared_ptr<Read> read_;  // what the set calls; before it
   detail::Handle<graft_data_set, graft_data_destroy> handle_;
   graft_context* context_;
 };

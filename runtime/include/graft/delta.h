@@ -25,6 +25,12 @@ typedef enum graft_delta_coding GRAFT_ENUM_OF_INT {
   GRAFT_DELTA_FIXED = 3 /* integers modulo 2^32, for secure aggregation: round(number * samples * 2^fixed_bits) */
 } graft_delta_coding;
 
+/* What coding lost of one client's deltas, in memory: for the next round's. */
+typedef struct graft_residual graft_residual;
+/* Of a client that has sent nothing yet. */
+GRAFT_API graft_status graft_residual_create(graft_context* context, graft_residual** residual);
+GRAFT_API void graft_residual_destroy(graft_residual* residual);
+
 /* How a delta is made. */
 typedef struct graft_delta_options {
   size_t struct_size;
@@ -38,6 +44,7 @@ typedef struct graft_delta_options {
   const char* residual;      /* a file that keeps what coding lost, to be added to the next round's delta; NULL: none */
   const uint64_t* seed;      /* of the noise, for tests: whoever knows it takes the noise away; NULL: the entropy */
   int whole;                 /* 1: of GRAFT_DELTA_FIXED, with fixed_bits 0: no bits behind the point */
+  graft_residual* kept;      /* in place of the file `residual`; NULL: none. Outlives the call alone */
 } graft_delta_options;
 
 /* What a delta says of itself. */

@@ -14,6 +14,23 @@
 namespace graft {
 inline namespace v0 {
 
+/// What coding lost of one client's deltas, in memory from round to round.
+class Residual {
+ public:
+  /// Of a client that has sent nothing yet.
+  static Result<Residual> create(const Context& context) {
+    graft_residual* made = nullptr;
+    Status status = detail::to_status(graft_residual_create(context.get(), &made), context.get());
+    if (!status.ok()) return status;
+    return Residual(made);
+  }
+  graft_residual* get() const { return handle_.get(); }  ///< for what only the C ABI has
+
+ private:
+  explicit Residual(graft_residual* handle) : handle_(handle) {}
+  detail::Handle<graft_residual, graft_residual_destroy> handle_;
+};
+
 /// As graft_delta_options.
 struct DeltaOptions {
   std::uint64_t samples = 1;
@@ -24,6 +41,7 @@ struct DeltaOptions {
   double clip_norm = 0;
   double noise = 0;
   std::string residual = {};               ///< a file; empty: none
+  Residual* kept = nullptr;                ///< in place of the file
   std::optional<std::uint64_t> seed = {};  ///< of the noise, for tests
 };
 
@@ -51,6 +69,7 @@ class Delta {
     raw.clip_norm = options.clip_norm;
     raw.noise = options.noise;
     raw.residual = detail::or_null(options.residual);
+    raw.kept = options.kept != nullptr ? options.kept->get() : nullptr;
     raw.seed = options.seed ? &*options.seed : nullptr;
     raw.whole = options.fixed_bits == 0 ? 1 : 0;
     return made(updated.context(),

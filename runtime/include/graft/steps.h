@@ -76,6 +76,14 @@ GRAFT_API graft_status graft_trainer_place(const graft_trainer* trainer, graft_r
  */
 GRAFT_API graft_status graft_trainer_copy(graft_trainer* trainer, int ema, graft_model** model);
 
+/* Begins the run anew, as of a trainer that was just made for `model`: with its weights and running statistics, an
+   optimizer that knows nothing, no step done. The plan and what is compiled stay. `model`: the trainer's own, or one
+   of the same graph, as graft_trainer_copy gives them; NULL: its own. For rounds of federated training, and runs that
+   differ in their seed of the data alone. invalid_argument: the model lacks a parameter or has it in another shape, a
+   weight is not finite, the trainer keeps a checkpoint or is one of several workers; nothing changed. Where the device
+   fails, ask again before the next step. */
+GRAFT_API graft_status graft_trainer_restart(graft_trainer* trainer, graft_model* model);
+
 /* graft_train_next in pieces: one micro-batch of the step, and with the last one the update, which sets *done to 1 and
    which graft_trainer_last_step tells of. In between graft_checkpoint_save may be called, and whoever resumes goes on
    with the next micro-batch. Several workers take whole steps. */

@@ -71,6 +71,11 @@ inline Result<Model> copy(Trainer& trainer, bool ema = false) {
   if (!made.ok()) return made;
   return Model(model, trainer.context());
 }
+/// Begins the run anew with the weights of `model`, of the same graph; null: with those of the trainer's own model.
+inline Status restart(Trainer& trainer, const Model* model = nullptr) {
+  return detail::to_status(graft_trainer_restart(trainer.get(), model == nullptr ? nullptr : model->get()),
+                           trainer.context());
+}
 /// What graft_train_next_part came to.
 enum class Part : std::uint8_t { more, done, over };
 /// One micro-batch of the loader's next step; `over`: the epochs are.

@@ -334,7 +334,7 @@ graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* mod
   return guarded(set->context, [&]() -> Status {
     if (model == nullptr) return invalid("graft_data_add_reference needs the model that is the reference.");
     if (&*model->context != &*set->context) return invalid("The model and the data set are of two contexts.");
-    if (set->has_loader) return invalid("The data set has a loader already: its samples are read.");
+    if (set->has_loader()) return invalid("The data set has a loader already: its samples are read.");
     GRAFT_TRY_ASSIGN(const graft_reference_options asked, read_options(given, "graft_reference_options"));
     if constexpr (kHasText && kHasTraining) {
       ReferenceOptions options;
@@ -360,7 +360,7 @@ graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* mod
 graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t count) {
   if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(set->context, [&]() -> Status {
-    if (set->has_loader) return invalid("The data set has a loader already: its samples are read.");
+    if (set->has_loader()) return invalid("The data set has a loader already: its samples are read.");
     const auto size = set->source->size();
     if (!size || count == 0 || first > *size || count > *size - first) {
       return invalid("The data set has ", size ? cat(*size) : "an unknown number of", " samples; ", count, " from ",

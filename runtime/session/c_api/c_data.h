@@ -21,8 +21,9 @@ struct graft_data_set {
   std::vector<std::vector<graft::ShownToken>> shown = {};
   std::vector<std::vector<graft_shown_token>> shown_rows = {};  ///< over them
   std::string spec = {};                                        ///< empty where it was not opened by one
+  graft::c_api::Ref<graft_data_set> whole = {};                 ///< that it selects from; null: nothing else reads it
   std::unique_ptr<graft::data::Source> source = nullptr;
-  bool has_loader = false;
+  bool is_loading = false;                         ///< a loader reads it, or of the whole a part
   std::optional<graft::TextSummary> summary = {};  ///< of text
   std::string summary_text = {};
   std::string summary_json = {};
@@ -30,12 +31,14 @@ struct graft_data_set {
   graft::c_api::Users users = {};
 
   ~graft_data_set() { source.reset(); }  // it may read with the codecs
+  bool has_loader() const { return whole != nullptr ? whole->has_loader() : is_loading; }
+  void set_loading(bool loads) { whole != nullptr ? whole->set_loading(loads) : void(is_loading = loads); }
 };
 
 struct graft_loader {
   ~graft_loader() {
     loader.reset();  // its thread reads the set
-    if (set != nullptr) set->has_loader = false;
+    if (set != nullptr) set->set_loading(false);
   }
 
   graft::c_api::Ref<graft_context> context;

@@ -38,6 +38,12 @@ struct graft_server {
   Users users = {};
 };
 
+struct graft_residual {
+  Ref<graft_context> context;
+  delta::Residual residual = {};
+  Users users = {};
+};
+
 namespace {
 
 static_assert(static_cast<int>(delta::Coding::fixed) == GRAFT_DELTA_FIXED);
@@ -60,8 +66,7 @@ graft_status on_delta(graft_delta* delta, Body&& body) {
   return guarded(delta->context, std::forward<Body>(body));
 }
 
-Result<delta::MakeOptions> make_options(const graft_delta_options* options) {
-  GRAFT_TRY_ASSIGN(const graft_delta_options given, read_options(options, "graft_delta_options"));
+Result<delta::MakeOptions> make_options(const graft_delta_options& given) {
   delta::MakeOptions out;
   if (given.samples > 0) out.samples = given.samples;
   out.local_steps = given.local_steps;
@@ -114,6 +119,18 @@ Status apply_to(graft_model& model, const delta::Delta& delta, double rate) {
 
 }  // namespace
 
+graft_status graft_residual_create(graft_context* context, graft_residual** residual) {
+  return guarded(context, [&]() -> Status {
+    if (residual == nullptr) return invalid("The place for the residual is NULL.");
+    *residual = new graft_residual{context};
+    return ok_status();
+  });
+}
+
+void graft_residual_destroy(graft_residual* residual) {
+  if (residual != nullptr) destroy<graft_context>(residual->context, residual);
+}
+
 graft_status graft_delta_make(const graft_model* base, const graft_model* updated, const graft_delta_options* options,
                               graft_delta** delta) {
   if (base == nullptr || updated == nullptr) return GRAFT_INVALID_ARGUMENT;
@@ -122,13 +139,18 @@ graft_status graft_delta_make(const graft_model* base, const graft_model* update
     *delta = nullptr;
     for (const graft_model* const one : {base, updated}) GRAFT_TRY(need_contents(*one));
     os::FileSystem& files = *updated->context->files;
-    GRAFT_TRY_ASSIGN(delta::MakeOptions make, make_options(options));
-    const char* const kept = options != nullptr ? read_options(options, "graft_delta_options")->residual : nullptr;
+    GRAFT_TRY_ASSIGN(const graft_delta_options given, read_options(options, "graft_delta_options"));
+    GRAFT_TRY_ASSIGN(delta::MakeOptions make, make_options(given));
+    if (given.residual != nullptr && given.kept != nullptr) {
+      return invalid("What coding lost is kept in a file (residual) or in memory (kept), not in both.");
+    }
+    const char* const kept = given.residual;
     delta::Residual residual;
     if (kept != nullptr) {
       GRAFT_TRY_ASSIGN(residual, delta::read_residual(files, kept));
       make.residual = &residual;
     }
+    if (given.kept != nullptr) make.residual = &given.kept->residual;
     GRAFT_TRY_ASSIGN(const Model from, trained_part(*base));
     GRAFT_TRY_ASSIGN(const Model to, trained_part(*updated));
     GRAFT_TRY_ASSIGN(delta::Delta made, delta::make(from, to, make));

@@ -42,7 +42,7 @@ Status check_data(const graft_data_set* data, graft_evaluation** evaluation) {
   if (evaluation == nullptr) return invalid("An evaluation needs a place for its handle.");
   *evaluation = nullptr;
   if (data == nullptr) return invalid("An evaluation needs a data set.");
-  if (data->has_loader) return invalid("The data set has a loader, whose thread reads it; open it once more.");
+  if (data->has_loader()) return invalid("The data set has a loader, whose thread reads it; open it once more.");
   return ok_status();
 }
 

@@ -14,7 +14,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     if (loader == nullptr) return invalid("graft_loader_create needs a place for the loader.");
     *loader = nullptr;
     GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
-    if (set->has_loader) return invalid("The data set has a loader already; a set has one at a time.");
+    if (set->has_loader()) return invalid("The data set has a loader already; a set has one at a time.");
     data::LoaderOptions wanted;
     if (given.batch != 0) wanted.batch = given.batch;
     wanted.seed = given.seed;
@@ -36,7 +36,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     GRAFT_TRY_ASSIGN(made->loader, data::Loader::create(*set->source, wanted));
     made->fields.resize(set->source->fields().size());
     made->set = set;
-    set->has_loader = true;
+    set->set_loading(true);
     *loader = made.release();
     return ok_status();
   });
@@ -144,7 +144,7 @@ graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, gr
   if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(trainer->context, [&]() -> Status {
     if (set == nullptr) return invalid("graft_evaluate_data needs a data set.");
-    if (set->has_loader) return invalid("The data set has a loader, whose thread reads it; open it once more.");
+    if (set->has_loader()) return invalid("The data set has a loader, whose thread reads it; open it once more.");
     if (metrics != nullptr) GRAFT_TRY(check_info(metrics, "graft_metrics"));
     GRAFT_TRY(check_samples(*trainer, *set->source));
     const WithoutProfile apart(*trainer);

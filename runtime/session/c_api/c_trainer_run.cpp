@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstddef>
 
+#include "runtime/core/finite.h"
 #include "runtime/core/source_order.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/session/c_api/c_data.h"
+#include "runtime/session/c_api/c_parameters.h"
 #include "runtime/session/c_api/c_trainer.h"
 #include "runtime/session/data_hints.h"
 #include "runtime/session/text_vectors.h"
@@ -13,6 +15,27 @@
 
 using namespace graft;
 using namespace graft::c_api;
+
+namespace {
+
+/// Whether a trainer of `trained` can begin anew with the weights of `model`.
+Status check_restart(const train::Trainer& trainer, const Model& trained, const Model& model, bool allow_non_finite) {
+  for (const train::NamedTensor& tensor : trainer.named_tensors()) {
+    if (tensor.kind == ValueKind::constant || !trained.graph.find_value(tensor.name).valid()) continue;
+    const ValueId value = model.graph.find_value(tensor.name);
+    if (!value.valid()) return invalid("The model has no \"", tensor.name, "\", which the trainer trains.");
+    GRAFT_TRY_ASSIGN(const auto weight, weight_of(model, value));
+    if (model.graph.value(value).dtype != tensor.dtype || weight.size() != tensor.bytes) {
+      return invalid("\"", tensor.name, "\" is ", dtype_name(model.graph.value(value).dtype), " of ", weight.size(),
+                     " bytes in the model, and ", dtype_name(tensor.dtype), " of ", tensor.bytes, " in the trainer.");
+    }
+    const auto at = allow_non_finite ? std::nullopt : find_non_finite(weight, tensor.dtype);
+    if (at) return invalid("\"", tensor.name, "\" is not finite in the model, at element ", *at, ".");
+  }
+  return ok_status();
+}
+
+}  // namespace
 
 namespace graft::c_api {
 
@@ -225,6 +248,24 @@ graft_status graft_trainer_copy(graft_trainer* trainer, int ema, graft_model** m
         copy_to_model(*trainer->trainer, made->model, trainer->context->allocator, from.stores_non_finite, ema != 0));
     keep_pooling(trainer->fields, made->model);
     *model = made.release();
+    return ok_status();
+  });
+}
+
+graft_status graft_trainer_restart(graft_trainer* trainer, graft_model* model) {
+  if (trainer == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(trainer->context, [&]() -> Status {
+    const graft_model& own = *trainer->model;
+    const graft_model& from = model == nullptr ? own : *model;
+    if (&*from.context != &*trainer->context) return invalid("The model and the trainer are of two contexts.");
+    if (trainer->checkpointer) return invalid("The trainer keeps a checkpoint, which goes on with one run.");
+    if (trainer->trainer->is_shared()) return invalid("Several workers take the steps: none begins anew by itself.");
+    GRAFT_TRY(need_step_end(*trainer));
+    GRAFT_TRY(need_contents(from));
+    GRAFT_TRY(check_restart(*trainer->trainer, own.model, from.model, own.stores_non_finite));
+    GRAFT_TRY(reset_to_model(*trainer->trainer, from.model));
+    trainer->last.reset();
+    trainer->ends_epoch = false;
     return ok_status();
   });
 }

@@ -1,10 +1,11 @@
-// What a federated server does with its clients' average: shared by graft delta apply and graft simulate.
+// How deltas are coded, and what a federated server does with their average: shared by graft delta and graft simulate.
 #pragma once
 
 #include <string>
 
 #include "graft/delta.h"
 #include "tools/common/command.h"
+#include "tools/graft/public_api.h"
 
 namespace graft::cli {
 
@@ -19,7 +20,11 @@ struct ServerFlags {
 void add_server_flags(CLI::App& app, ServerFlags& flags);
 /// Throws CLI::ValidationError where a flag has no effect.
 void refuse_idle_server_flags(const CLI::App& app, const ServerFlags& flags);
-/// The kind that --server names; invalid_argument: there is none such.
-Result<graft_server_kind> server_kind_of(const ServerFlags& flags);
+/// One without moments yet. invalid_argument: there is no such step.
+Result<Owned<graft_server>> open_server(graft_context* context, const ServerFlags& flags);
+
+/// f32, bf16, int8 or fixed.
+Result<graft_delta_coding> coding_of(const std::string& name);
+const char* coding_name(graft_delta_coding coding);
 
 }  // namespace graft::cli
