@@ -134,6 +134,8 @@ int main(int argc, char** argv) {
   if (graft_evaluate_data(trainer, held, &metrics) != GRAFT_OK) return fail(context, "evaluate");
   if (graft_trainer_store_ema(trainer) != GRAFT_OK) return fail(context, "the running means");
   printf("%llu shades: loss %f, accuracy %.3f\n", (unsigned long long)batch.samples, metrics.loss, metrics.accuracy);
+  /* And a run from the first step on, from weights as the model has them. */
+  if (graft_trainer_restart(trainer, model) != GRAFT_OK) return fail(context, "restart");
   graft_trainer_destroy(trainer);
 
   /* Would these weights pass? With a path and an old model, graft_gate puts them in its place. */

@@ -100,9 +100,6 @@ static int tell_of(graft_context* context, graft_trainer* trainer, const char* i
   if (graft_model_tensor(now, GRAFT_INPUTS, 0, &parameter) != GRAFT_OK || strcmp(parameter.name, input) != 0) {
     return fail(context, "another model");
   }
-  /* And the run once more, from the weights as they were and with another seed of the data. */
-  if (graft_trainer_restart(trainer, now) != GRAFT_OK) return fail(context, "restart");
-  if (graft_trainer_place(trainer, &place) != GRAFT_OK || place.step != 0) return fail(context, "the first step");
   graft_model_destroy(now);
   return 0;
 }
