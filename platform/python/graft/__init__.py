@@ -10,23 +10,25 @@ loss goes in, tensors of PyTorch on the CPU as well.
 """
 
 from ._convert_models import ConvertReport, ExportReport, convert, convert_adapter, export, write_imatrix
-from ._data import Comparison, DataSet, Evaluation, Field, GateResult, Loader, Verdict, metric_names
+from ._data import Comparison, DataSet, Evaluation, Field, GateResult, GateRow, Loader, Verdict, metric_names
 from ._delta import Averager, Delta, DeltaInfo, Server, privacy
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
 from ._generator import Embedder, Generated, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._graft import __version__
+from ._group import Group, ThreadGroup
 from ._inspection import Damage, Device, KernelVerdict, Layer, NodeVerdict, Plan, Snapshot, Store, devices
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
-from ._trainer import CheckpointInfo, Cipher, Forecast, Metrics, Trainer
+from ._trainer import CheckpointInfo, Cipher, Forecast, Metrics, StepInfo, Trainer
 
 __all__ = [
-    "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt", "Damage",
-    "DataSet", "Delta", "DeltaInfo", "Device", "DeviceError", "DeviceLost", "Embedder", "Error", "Evaluation",
-    "ExportReport", "Field", "Forecast", "GateResult", "Generated", "Generator", "Importance", "ImportanceMatrix",
-    "InputFormat", "Internal", "InvalidArgument", "IoError", "KernelVerdict", "Layer", "Loader", "Memory",
-    "Metrics", "Model", "NodeVerdict", "NotFound", "OutOfMemory", "Plan", "Server", "Session", "Snapshot", "Store",
-    "TensorInfo", "Timeout", "Tokenizer", "Trainer", "Unsupported", "Verdict", "__version__", "convert",
-    "convert_adapter", "devices", "export", "load", "metric_names", "privacy", "write_imatrix"
+    "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt",
+    "Damage", "DataSet", "Delta", "DeltaInfo", "Device", "DeviceError", "DeviceLost", "Embedder", "Error",
+    "Evaluation", "ExportReport", "Field", "Forecast", "GateResult", "GateRow", "Generated", "Generator", "Group",
+    "Importance", "ImportanceMatrix", "InputFormat", "Internal", "InvalidArgument", "IoError", "KernelVerdict",
+    "Layer", "Loader", "Memory", "Metrics", "Model", "NodeVerdict", "NotFound", "OutOfMemory", "Plan", "Server",
+    "Session", "Snapshot", "StepInfo", "Store", "TensorInfo", "ThreadGroup", "Timeout", "Tokenizer", "Trainer",
+    "Unsupported", "Verdict", "__version__", "convert", "convert_adapter", "devices", "export", "load",
+    "metric_names", "privacy", "write_imatrix"
 ]

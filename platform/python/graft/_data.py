@@ -220,6 +220,16 @@ class Verdict(NamedTuple):
     learning_rate: float
 
 
+class GateRow(NamedTuple):
+    """One condition of a gate."""
+
+    metric: str
+    now: float
+    before: float  #: of the old model; NaN without one
+    holds: bool  #: the condition is met
+    no_worse: bool  #: not worse than the old one by more than the margin
+
+
 class GateResult(NamedTuple):
     """What a gate found."""
 
@@ -231,6 +241,7 @@ class GateResult(NamedTuple):
     changed: list[int]  #: samples of which another class is predicted
     lost: list[int]  #: samples that the old model has right, and the new one does not
     gained: list[int]
+    rows: list[GateRow]  #: in the order of the conditions
 
 
 def evaluation_options(metrics: Sequence[str], confusion: bool, outcomes: bool) -> Any:

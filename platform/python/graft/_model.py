@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, S
 import numpy as np
 
 from . import _graft
-from ._data import DataSet, Evaluation, Field, GateResult, data_by, data_of, data_options, evaluation_options
+from ._data import DataSet, Evaluation, Field, GateResult, GateRow, data_by, data_of, data_options, evaluation_options
 from ._errors import InvalidArgument
 from ._generator import Embedder, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
@@ -262,8 +262,10 @@ class Model:
         """Whether this model may replace an old one: conditions, as in "accuracy>=0.9,loss<=0.5", hold, and each of these
         metrics is at most `margin` worse than the old model's. With a path the model is then saved there, or where it did
         not pass beside it, with ".rejected" before the ending."""
-        return GateResult(**_graft.gate(self._native, None if old is None else old._native, data._native, conditions, margin,
-                                        "" if path is None else os.fspath(path), trainer_options(**training)))
+        found = _graft.gate(self._native, None if old is None else old._native, data._native, conditions, margin,
+                            "" if path is None else os.fspath(path), trainer_options(**training))
+        rows = [GateRow(*row) for row in found.pop("rows")]
+        return GateResult(**found, now=rows[0].now, before=rows[0].before, rows=rows)
 
     def save(self, path: _Path) -> None:
         """Writes a .graft file atomically: where that fails, the file is as it was."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _graft
 from ._data import DataSet, Evaluation, Loader, Verdict, evaluation_options
+from ._group import TROUBLES, native_group
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ _PLAIN = frozenset({
     "smooth_l1_beta", "margin", "temperature", "blank", "zero_infinity", "target_length", "alpha", "centered", "lr_decay",
     "initial_accumulator_value", "beta2_decay", "epsilon2", "clip_threshold", "ns_steps", "match_rms_adamw", "ema",
     "layer_decay", "rise", "div_factor", "final_div_factor", "power", "neftune_alpha", "distill_weight",
-    "preference_beta", "desirable_weight", "undesirable_weight", "proximal", "predictions", "no_fusion"})
+    "preference_beta", "desirable_weight", "undesirable_weight", "proximal", "predictions", "no_fusion",
+    "group_timeout_ms", "group_pause_ms"})
 
 
 class Cipher(Protocol):
@@ -59,6 +61,20 @@ def _metrics(native: Any) -> Metrics:
     return found._replace(reward_margin=None) if np.isnan(native.reward_margin) else found
 
 
+class StepInfo(NamedTuple):
+    """What the last step was, beside the means of its samples."""
+
+    step: int  #: done with it
+    epoch: int  #: from 0, of train_next()
+    ends_epoch: bool  #: the next batch is of another epoch
+    learning_rate: float  #: of parameters without a group
+    gradient_norm: float  #: with clip_norm: before it clips; else NaN
+    loss_scale: float  #: of the next step; NaN where there is none
+    skipped: bool  #: it overflowed, and changed nothing but the scale
+    skipped_steps: int
+    submissions: int  #: to the device
+
+
 class CheckpointInfo(NamedTuple):
     """Where a run is that was opened or resumed."""
 
@@ -90,7 +106,7 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
                     frozen_statistics: bool = False, optimizer_in_backward: bool = False,
                     recover_device: bool = False, adamw_for: Sequence[str] = (),
                     formats: Optional[Mapping[str, InputFormat]] = None, data: Optional[DataSet] = None,
-                    teacher: Optional["Model"] = None, **more: Any) -> Any:
+                    teacher: Optional["Model"] = None, group: Any = None, **more: Any) -> Any:
     """The options of Trainer as the native module takes them."""
     patterns = [freeze] if isinstance(freeze, str) else list(freeze)
     for name in more:
@@ -115,6 +131,8 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
         options.set_data(data._native)
     if teacher is not None:
         options.set_teacher(teacher._native)
+    if group is not None:
+        group.set_group(options)
     return options
 
 
@@ -158,6 +176,10 @@ class Trainer:
     predictions: evaluation() gives metrics of predictions, too. no_fusion: every op has dispatches of its own.
     schedule "plateau": as observe() lets the rate fall.
     formats: inputs by name that are given as bytes or halves; see InputFormat.
+    group: one of several workers: an item of a ThreadGroup, or a Group of the app's own. Each worker's trainer has the same
+        options and a context of its own; join() begins, and the steps are taken together, to the bits of one worker.
+        group_timeout_ms: longest wait for the others within a step, 0 for none; group_pause_ms: between two steps, 0 for ten
+        times that.
     seed: of dropout and noise.
 
     The model's own parameters change by store() only.
@@ -166,7 +188,10 @@ class Trainer:
     def __init__(self, model: "Model", **options: Any) -> None:
         self.model = model
         self._data = options.get("data")
-        self._native = model._native.trainer(trainer_options(**options))
+        end = None if options.get("group") is None else native_group(options["group"])
+        self._native = model._native.trainer(trainer_options(**{**options, "group": end}))
+        if end is not None:
+            end.keep(self._native)
         parts = [TensorInfo(*info) for info in self._native.sample()]
         self._sample = parts
 
@@ -241,6 +266,15 @@ class Trainer:
                 bar.set_postfix(loss=f"{found[-1].loss:.4f}")
         return found
 
+    def last_step(self) -> StepInfo:
+        """Of the step that was done last; NotFound before the first."""
+        return StepInfo(**_graft.last_step(self._native))
+
+    def copy(self, ema: bool = False) -> "Model":
+        """A model with the weights as they are now (ema: with their running means) and the trainer's adapters: to generate
+        with, to evaluate, to save, while the run goes on and its own model stays as it was."""
+        return type(self.model)(self.model.context, _graft.copy(self._native, ema))
+
     def fetch(self, name: str) -> np.ndarray:
         """A value of the option `fetch` as the last step computed it, for all its samples."""
         return self._native.fetch(name)
@@ -299,6 +333,46 @@ class Trainer:
     def shortages(self) -> int:
         """How often the device was short of memory, and training went on by itself."""
         return self._native.shortages()
+
+    # ---- Several workers ----------------------------------------------------------------------------------------
+
+    def join(self, loader: Optional[Loader] = None) -> int:
+        """By all workers before the first step (option group), and again after a failure with `trouble`: sees that all were
+        made alike, and gives worker 0's state to all. loader: train_next()'s, which then reads this worker's samples
+        alone. The steps that are done."""
+        return _graft.join(self._native, None if loader is None else loader._native)
+
+    def meet(self, loader: Optional[Loader] = None) -> None:
+        """Before join(), where a worker is lost or waits: those that are left meet, by the group's reform()."""
+        _graft.meet(self._native, None if loader is None else loader._native)
+
+    @property
+    def trouble(self) -> str:
+        """What ended the group's last step: "" for nothing; "lost", a worker is gone; "newcomer", one waits; "differs", some
+        workers' parameters are others."""
+        return TROUBLES[_graft.trouble(self._native)]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Which of how many workers this one is."""
+        return _graft.rank(self._native)
+
+    def share(self, samples: int) -> range:
+        """Which samples of a step's batch this worker computes: step() takes all, and does not look at the others."""
+        first, count = _graft.share(self._native, samples)
+        return range(first, first + count)
+
+    def gather(self) -> None:
+        """By all workers between the same steps: worker 0 has the optimizer's state of all, for save_checkpoint()."""
+        _graft.gather(self._native)
+
+    def request_whole(self) -> bool:
+        """Asks worker 0's next step to bring what gather() does; whether it is there now."""
+        return _graft.request_whole(self._native)
+
+    def conclude(self, finished: bool = True) -> bool:
+        """After the last step, by all workers, again until it is True: worker 0 has `finished` (of the others: any)."""
+        return _graft.conclude(self._native, finished)
 
     # ---- Checkpoints --------------------------------------------------------------------------------------------
 

@@ -175,37 +175,21 @@ py::tuple observe(TrainerHandle& self, EvaluationHandle& evaluation, const Watch
 
 py::dict gate(ModelHandle& candidate, const std::shared_ptr<ModelHandle>& old, DataHandle& data,
               const std::string& conditions, double margin, const std::string& path, const TrainerOptions& training) {
-  const auto bindings = detail::raw_bindings(training.bindings);
-  const auto groups = detail::raw_groups(training.groups);
-  const auto inputs = detail::raw_formats(training.inputs);
-  const graft_trainer_options raw = detail::raw_options(training, bindings, "", groups, inputs);
-  graft_gate_options options = detail::sized<graft_gate_options>();
-  options.conditions = conditions.c_str();
-  options.margin = margin;
-  options.training = &raw;
-  graft_gate_result result = detail::sized<graft_gate_result>();
-  std::string reason;
-  std::vector<std::uint64_t> changed, lost, gained;
-  candidate.tell([&](auto& model) -> Status {
-    graft_model* before = old == nullptr ? nullptr : (*old)->get();
-    const graft_status code =
-        graft_gate(model.get(), before, data->get(), &options, path.empty() ? nullptr : path.c_str(), &result);
-    if (code != GRAFT_OK) return detail::to_status(code, model.context());
-    reason = result.reason;
-    changed = numbers(result.changed, result.changed_count);
-    lost = numbers(result.lost, result.lost_count);
-    gained = numbers(result.gained, result.gained_count);
-    return {};
+  const GateResult result = candidate.ask([&](auto& model) {
+    return graft::gate(model, old == nullptr ? nullptr : &**old, *data, {conditions, margin}, path, training);
   });
+  py::list rows;
+  for (const GateRow& row : result.rows) {
+    rows.append(py::make_tuple(row.metric, row.now, row.before, row.holds, row.no_worse));
+  }
   py::dict out;
-  out["passed"] = result.passed != 0;
-  out["reason"] = reason;
-  out["now"] = result.now;
-  out["before"] = result.before;
+  out["passed"] = result.passed;
+  out["reason"] = result.reason;
   out["p_value"] = result.p_value;
-  out["changed"] = changed;
-  out["lost"] = lost;
-  out["gained"] = gained;
+  out["changed"] = result.changed;
+  out["lost"] = result.lost;
+  out["gained"] = result.gained;
+  out["rows"] = rows;
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 
 #include "graft/evaluate.hpp"
+#include "graft/gate.hpp"
 #include "platform/python/native/handles.h"
 
 namespace graft::python {

@@ -155,6 +155,7 @@ class Owned {
   Object& operator*() { return *object_; }
   Object* operator->() { return object_.get(); }
   const std::shared_ptr<ContextHandle>& context() const { return context_; }
+  const std::shared_ptr<Parent>& parent() const { return parent_; }
 
   /// Calls `work` with the object, under the context's lock; throws what it returns of errors.
   template <typename Work>
@@ -192,5 +193,6 @@ void add_generator(py::module_& module);
 void add_data(py::module_& module);
 void add_delta(py::module_& module);
 void add_inspection(py::module_& module);
+void add_group(py::module_& module);
 
 }  // namespace graft::python

@@ -13,4 +13,5 @@ PYBIND11_MODULE(_graft, module) {
   graft::python::add_data(module);
   graft::python::add_delta(module);
   graft::python::add_inspection(module);
+  graft::python::add_group(module);
 }

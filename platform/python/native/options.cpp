@@ -115,6 +115,8 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("proximal", &TrainerOptions::proximal)
       .def_readwrite("predictions", &TrainerOptions::predictions)
       .def_readwrite("no_fusion", &TrainerOptions::no_fusion)
+      .def_readwrite("group_timeout_ms", &TrainerOptions::group_timeout_ms)
+      .def_readwrite("group_pause_ms", &TrainerOptions::group_pause_ms)
       // For as long as the call that they are for: the package keeps the objects.
       .def("set_teacher", [](TrainerOptions& o, ModelHandle& teacher) { o.teacher = teacher->get(); })
       .def("set_data", [](TrainerOptions& o, DataHandle& data) { o.data = &*data; });
