@@ -54,6 +54,11 @@ const std::uint32_t* unpacked(const KernelPlace& place, std::size_t index) {
 
 }  // namespace
 
+const char* kernel_names() {
+  static const Bytes names = unpack(*(kernel_groups().end() - 2), nullptr, 0);
+  return reinterpret_cast<const char*>(names.get());
+}
+
 std::span<const std::uint32_t> KernelInfo::spirv() const {
   if (!built()) return {};
   const std::uint32_t* words = unpacked(place, static_cast<std::size_t>(this - &kernel_info(KernelId{0})));

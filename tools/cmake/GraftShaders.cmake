@@ -53,7 +53,7 @@ set(ids "")
 set(known_kernels "")
 set(list "")  # of what is packed: a line for each kernel
 set(place 0)
-set(spelled "")
+set(kernel_names "")
 set(built "")  # true or false of each
 set(rows "")
 set(GRAFT_SHADER_OUTPUTS "")
@@ -107,7 +107,7 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
     endif()
     if(lacking OR NOT has)
       string(APPEND built "false, ")
-      string(APPEND spelled "    \"${name}\"\n")
+      string(APPEND kernel_names "${name}")
       string(APPEND rows "    {sizeof(\"${name}\") - 1, ${bits}, ${trains}, -1},\n")
       continue()
     endif()
@@ -126,7 +126,7 @@ foreach(shader IN LISTS GRAFT_SHADER_FILES)
       COMMENT "Shader ${name}" VERBATIM)
     list(APPEND GRAFT_SHADER_OUTPUTS ${code})
     string(APPEND list "${family} ${code}\n")
-    string(APPEND spelled "    \"${name}\"\n")
+    string(APPEND kernel_names "${name}")
     string(APPEND rows "    {sizeof(\"${name}\") - 1, ${bits}, ${trains}, ${place}},\n")
     math(EXPR place "${place} + 1")
   endforeach()
@@ -208,9 +208,8 @@ file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.gen.cpp CONTENT
 #include \"shaders/kernels.pack.h\"
 namespace graft::shaders {
 namespace {
-// Made into a table when it is first asked for: names one behind the other need no pointers, which a linker would have to list.
-constexpr char kNames[] =
-${spelled}    \"\";
+// Made into a table when it is first asked for: names one behind the other need no pointers, which a linker would have to list,
+// and are packed as the kernels are.
 struct Row {
   std::uint8_t name_size, features;
   bool training;
@@ -219,10 +218,17 @@ struct Row {
 constexpr Row kRows[] = {
 ${rows}    {0, 0, false, -1},
 };
+constexpr std::size_t name_bytes() {
+  std::size_t sum = 0;
+  for (const Row& row : kRows) sum += row.name_size;
+  return sum;
+}
+static_assert(name_bytes() == kGroups[std::size(kGroups) - 2].size);
 struct Table {
   KernelInfo kernels[std::size(kRows)];
   Table() {
-    const char* name = kNames;
+    const char* name = kernel_names();
+    if (name == nullptr) return;  // there is no memory
     for (std::size_t i = 0; i < std::size(kRows); ++i) {
       const Row& row = kRows[i];
       kernels[i] = {{name, row.name_size}, row.features, row.training, row.place < 0 ? KernelPlace{} : kPlaces[row.place]};
@@ -251,9 +257,10 @@ else()
   set(GRAFT_PACK_KERNELS graft_pack_kernels)
 endif()
 file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.list CONTENT "${list}" @ONLY)
+file(CONFIGURE OUTPUT ${GRAFT_SHADER_DIR}/kernels.names CONTENT "${kernel_names}" @ONLY)
 add_custom_command(OUTPUT ${GRAFT_SHADER_DIR}/kernels.pack.h
-  COMMAND ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_DIR}/kernels.pack.h
-  DEPENDS ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_OUTPUTS}
+  COMMAND ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_DIR}/kernels.names ${GRAFT_SHADER_DIR}/kernels.pack.h
+  DEPENDS ${GRAFT_PACK_KERNELS} ${GRAFT_SHADER_DIR}/kernels.list ${GRAFT_SHADER_DIR}/kernels.names ${GRAFT_SHADER_OUTPUTS}
   COMMENT "Packing kernels" VERBATIM)
 add_library(graft_shaders OBJECT ${GRAFT_SHADER_DIR}/kernels.gen.cpp ${GRAFT_SHADER_DIR}/kernels.pack.h
   ${PROJECT_SOURCE_DIR}/shaders/kernel_code.cpp)
