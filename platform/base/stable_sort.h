@@ -1,7 +1,9 @@
-// std::stable_sort by one short function: the standard library's is ten for each type and order, two kilobytes of code.
+// std::stable_sort by one short function: the standard library's is ten for each type and order, two kilobytes of code
+// (std::sort: one). Where equal elements look alike, it is std::sort too.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -35,6 +37,12 @@ void stable_sort(Iterator first, Iterator last, const Less& less) {
 template <typename Range, typename Less>
 void stable_sort(Range& range, const Less& less) {
   graft::stable_sort(range.begin(), range.end(), less);
+}
+
+/// The same by operator<.
+template <typename Range>
+void stable_sort(Range& range) {
+  graft::stable_sort(range.begin(), range.end(), std::less<>());
 }
 
 }  // namespace graft

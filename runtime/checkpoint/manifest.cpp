@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "schema/checkpoint_generated.h"
 
 namespace graft::checkpoint {
@@ -81,14 +82,14 @@ Status check_streams(const std::vector<Stream>& streams) {
     GRAFT_TRY(check_stream(stream));
     names.emplace_back(stream.worker, stream.name);
   }
-  std::sort(names.begin(), names.end());
+  graft::stable_sort(names);
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
     return invalid("Two streams of worker ", twice->first, " are called \"", twice->second, "\".");
   }
   return ok_status();
 }
 
-Status check_metadata(const std::map<std::string, std::string>& metadata) {
+Status check_metadata(const std::map<std::string, std::string, std::less<>>& metadata) {
   GRAFT_TRY(check_count(metadata.size(), "metadata entries"));
   std::size_t text = 0;
   for (const auto& [key, value] : metadata) {
@@ -101,7 +102,7 @@ Status check_metadata(const std::map<std::string, std::string>& metadata) {
 
 /// Whether a file's pairs, in the order in which they are written, are those of a map that was checked.
 bool says(const flatbuffers::Vector<flatbuffers::Offset<fbckpt::Pair>>& pairs,
-          const std::map<std::string, std::string>& map) {
+          const std::map<std::string, std::string, std::less<>>& map) {
   return std::equal(pairs.begin(), pairs.end(), map.begin(), map.end(),
                     [](const fbckpt::Pair* pair, const auto& entry) {
                       return pair->key()->string_view() == entry.first && pair->value()->string_view() == entry.second;

@@ -97,7 +97,7 @@ class Shared {
   std::shared_ptr<T> value_ = none();
 };
 
-using Metadata = Shared<std::map<std::string, std::string>>;  ///< text by key
+using Metadata = Shared<std::map<std::string, std::string, std::less<>>>;  ///< text by key
 using Streams = Shared<std::vector<Stream>>;
 
 /// What the caller says about a snapshot.

@@ -133,7 +133,7 @@ Result<SnapshotDiff> Store::diff(std::uint64_t a, std::uint64_t b) const {
       diff.streams.push_back(diff_streams(*left, &stream, *right, nullptr));
     }
   }
-  std::set<std::string> keys;
+  std::set<std::string, std::less<>> keys;
   for (const auto* manifest : {left, right}) {
     const auto& other = *(manifest == left ? right : left)->meta.metadata;
     for (const auto& [key, value] : *manifest->meta.metadata) {

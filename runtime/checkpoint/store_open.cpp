@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "platform/os/clock.h"
 #include "platform/os/threads.h"
 #include "runtime/checkpoint/chunk_reader.h"
@@ -105,8 +106,8 @@ Result<Store::Listing> Store::list_files() const {
       listing.root = true;
     }
   }));
-  for (auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) std::ranges::sort(*numbers);
-  std::ranges::sort(listing.leftovers);
+  for (auto* numbers : {&listing.snapshots, &listing.segments, &listing.journals}) graft::stable_sort(*numbers);
+  graft::stable_sort(listing.leftovers);
   return listing;
 }
 

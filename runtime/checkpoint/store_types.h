@@ -76,9 +76,9 @@ struct PutReport {
 
 struct Retention {
   std::size_t keep_last = 1;
-  std::set<std::string> keep_tags = {};  ///< snapshots with one of these stay
-  bool drop_damaged = false;             ///< delete unreadable snapshots too, and free what only they may refer to
-  bool keep_tagged = false;              ///< snapshots with any tag stay
+  std::set<std::string, std::less<>> keep_tags = {};  ///< snapshots with one of these stay
+  bool drop_damaged = false;  ///< delete unreadable snapshots too, and free what only they may refer to
+  bool keep_tagged = false;   ///< snapshots with any tag stay
 };
 
 struct VerifyReport {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/core/shape.h"
 
 namespace graft {
@@ -41,7 +42,7 @@ int nesting(std::string_view text) {
 bool in_range(std::int64_t coefficient) { return coefficient >= -kMaxCoefficient && coefficient <= kMaxCoefficient; }
 
 std::string join(std::vector<std::string> parts) {
-  std::sort(parts.begin(), parts.end());
+  graft::stable_sort(parts);
   std::string joined;
   for (const auto& part : parts) joined += (joined.empty() ? "" : "*") + part;
   return joined;
@@ -68,7 +69,7 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 /// Coefficients by their factors' text; "" is the constant. None is 0.
-using Sum = std::map<std::string, std::int64_t>;
+using Sum = std::map<std::string, std::int64_t, std::less<>>;
 
 }  // namespace
 
@@ -262,7 +263,7 @@ Result<Dim> parse_dim(std::string_view text) {
   return dim;
 }
 
-void add_names(const Dim& dim, std::set<std::string>& names) {
+void add_names(const Dim& dim, std::set<std::string, std::less<>>& names) {
   for (const DimFactor& factor : factors_of(dim)) {
     if (!factor.symbol.empty()) names.insert(factor.symbol);
     for (const Dim& term : factor.terms) add_names(term, names);
@@ -294,7 +295,7 @@ std::int64_t Dim::value() const {
 bool Dim::is_symbol() const { return coefficient_ == 1 && valid_symbol(symbols_); }
 
 std::vector<std::string> Dim::names() const {
-  std::set<std::string> names;
+  std::set<std::string, std::less<>> names;
   add_names(*this, names);
   return {names.begin(), names.end()};
 }

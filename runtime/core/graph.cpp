@@ -106,7 +106,7 @@ Result<NodeId> Graph::add_node(Op op, std::vector<ValueId> inputs, Attrs attrs, 
 }
 
 std::vector<std::string> Graph::symbols() const {
-  std::set<std::string> found;
+  std::set<std::string, std::less<>> found;
   for (const Value& value : values_) {
     for (const Dim& dim : value.shape) {
       const auto names = dim.names();

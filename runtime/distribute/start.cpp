@@ -50,14 +50,14 @@ struct State {
   std::uint32_t is_whole = 1;  ///< worker 0 has the optimizer's state of all
 };
 
-std::string text_of(const std::map<std::string, std::string>& words) {
+std::string text_of(const std::map<std::string, std::string, std::less<>>& words) {
   std::string text;
   for (const auto& [name, value] : words) text += cat(name, '\n', value.size(), '\n', value, '\n');
   return text;
 }
 
 // The name of the first entry that the other's text has not.
-std::string first_difference(const std::map<std::string, std::string>& words, std::string_view other) {
+std::string first_difference(const std::map<std::string, std::string, std::less<>>& words, std::string_view other) {
   for (const auto& [name, value] : words) {
     const std::string entry = text_of({{name, value}});
     if (!other.starts_with(entry)) return name;
@@ -68,7 +68,7 @@ std::string first_difference(const std::map<std::string, std::string>& words, st
 
 }  // namespace
 
-Status agree(group::Group& group, const std::map<std::string, std::string>& words, bool newcomer,
+Status agree(group::Group& group, const std::map<std::string, std::string, std::less<>>& words, bool newcomer,
              std::chrono::nanoseconds deadline) {
   Parcels parcels(group);
   const std::string text = text_of(words);

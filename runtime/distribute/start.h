@@ -14,7 +14,7 @@ namespace graft::distribute {
 /// invalid_argument names the first of these, and the workers, of which two have different words: {"model": ..., }.
 /// One exchange of a fixed size where all have the same. `newcomer`: this worker takes part for the first time. Where
 /// newcomers alone have other words than worker 0, that is an io_error for the others: they meet again without them.
-Status agree(group::Group& group, const std::map<std::string, std::string>& words, bool newcomer,
+Status agree(group::Group& group, const std::map<std::string, std::string, std::less<>>& words, bool newcomer,
              std::chrono::nanoseconds deadline);
 
 /// Worker 0's state, all tensors that training changes and the place in the data, becomes that of all. The trainers are

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "platform/base/checked.h"
+#include "platform/base/stable_sort.h"
 #include "runtime/model/enums.h"
 #include "runtime/model/format.h"
 #include "runtime/model/graph_reader.h"
@@ -190,7 +191,7 @@ class ModelReader {
       if (file.tensors()->Get(i)->bytes() != 0) order.push_back({file.tensors()->Get(i)->value()});
     }
     const auto start = [&](ValueId id) { return model_.weights_.at(id).bytes.data(); };
-    std::sort(order.begin(), order.end(), [&](ValueId a, ValueId b) { return start(a) < start(b); });
+    graft::stable_sort(order, [&](ValueId a, ValueId b) { return start(a) < start(b); });
     for (std::size_t i = 1; i < order.size(); ++i) {
       if (start(order[i]) < start(order[i - 1]) + model_.weights_.at(order[i - 1]).bytes.size()) {
         return invalid("The weights \"", model_.graph.value(order[i - 1]).name, "\" and \"",

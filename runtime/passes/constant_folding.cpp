@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/rewriter.h"
@@ -78,7 +79,7 @@ class Folder {
         if (is_weight(graph_.value(v))) cone.weights.push_back(v);
       }
     }
-    std::ranges::sort(cone.weights);
+    graft::stable_sort(cone.weights);
     for (const ValueId v : cone.weights) cone.is_f32 = cone.is_f32 && graph_.value(v).dtype == DType::f32;
     return cone;
   }

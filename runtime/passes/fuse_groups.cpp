@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/liveness.h"
 #include "runtime/core/op_def.h"
 #include "runtime/ops/emitter.h"
@@ -164,7 +165,7 @@ void Groups::merge(std::uint32_t p, std::uint32_t s) {
   Group& to = groups_[s];
   for (const std::uint32_t n : from.nodes) group_of_[n] = s;
   to.nodes.insert(to.nodes.end(), from.nodes.begin(), from.nodes.end());
-  std::sort(to.nodes.begin(), to.nodes.end());
+  graft::stable_sort(to.nodes);
   from = {};
 }
 

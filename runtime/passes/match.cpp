@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 
@@ -247,7 +248,7 @@ std::vector<std::size_t> reduced_axes(const Node& node, std::size_t rank) {
     axes.resize(rank);
     std::iota(axes.begin(), axes.end(), std::size_t{0});
   }
-  std::ranges::sort(axes);
+  graft::stable_sort(axes);
   return axes;
 }
 

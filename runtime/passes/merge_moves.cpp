@@ -1,6 +1,7 @@
 // Reshapes and transposes in a row, as exporters and rules leave them.
 #include <algorithm>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/passes.h"
@@ -91,7 +92,7 @@ class Chain {
       }
     }
     auto sorted = runs;
-    std::ranges::sort(sorted);
+    graft::stable_sort(sorted);
     std::vector<Dim> dims;
     for (const auto& run : sorted) dims.emplace_back(run.second);
     Ints perm;

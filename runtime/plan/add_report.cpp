@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "platform/base/stable_sort.h"
 #include "runtime/core/op_def.h"
 #include "runtime/plan/draft.h"
 
@@ -95,8 +96,7 @@ void add_saved(const Draft& d, Plan& plan) {
       if (readers.empty() || readers.back() != reader.name) readers.push_back(reader.name);
     }
   }
-  std::sort(plan.saved.begin(), plan.saved.end(),
-            [](const SavedValue& a, const SavedValue& b) { return a.value < b.value; });
+  graft::stable_sort(plan.saved, [](const SavedValue& a, const SavedValue& b) { return a.value < b.value; });
 }
 
 void add_memory(const Draft& d, const std::vector<MemoryClass>& classes, Plan& plan) {

@@ -103,7 +103,7 @@ class Merger {
     for (std::uint32_t g = 0; g < groups_.size(); ++g) {
       auto& members = groups_[g].members;
       if (members.size() < 2) continue;
-      std::sort(members.begin(), members.end());
+      graft::stable_sort(members);
       first[members[0]] = g;
       for (const std::uint32_t s : members) gone[s] = 1;
     }

@@ -30,7 +30,7 @@ class Cutter {
       const std::uint32_t step = uses[i].step;
       wanted_.clear();
       for (; i < uses.size() && uses[i].step == step; ++i) wanted_.push_back(unit_of(uses[i]));
-      std::sort(wanted_.begin(), wanted_.end());
+      graft::stable_sort(wanted_);
       wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
       serve(step);
     }

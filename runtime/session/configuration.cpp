@@ -22,7 +22,7 @@ std::vector<std::string> words_of(std::string_view text) {
 
 /// Words that stand before numbers in a configuration, as a person says them.
 std::string spoken(const std::string& word) {
-  static const std::map<std::string, std::string> kSpoken = {
+  static const std::map<std::string, std::string, std::less<>> kSpoken = {
       {"lr", "learning rate"},          {"decay", "weight decay"},
       {"over", "schedule's steps"},     {"to", "final share of the rate"},
       {"every", "steps between drops"}, {"by", "factor of each drop"},

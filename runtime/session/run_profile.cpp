@@ -1,7 +1,9 @@
 #include "runtime/session/run_profile.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+
+#include "platform/base/stable_sort.h"
 
 namespace graft {
 
@@ -20,7 +22,7 @@ void RunProfile::phase(HostPhase phase, Time begin, Time end) {
     if (!steps_.empty() && steps_.back().runs.empty()) steps_.pop_back();
     began_ = true;
     steps_.push_back({next_, begin, end, {}, {}});
-    if (steps_.size() > most_ + 1) steps_.pop_front();  // the newest may come to nothing
+    if (steps_.size() > most_ + 1) steps_.erase(steps_.begin());  // the newest may come to nothing
   }
   StepTrace& step = current(begin);
   step.phases.push_back({phase, begin, end});
@@ -37,10 +39,13 @@ Status RunProfile::ran(Program& program) {
     submitted_ = false;
     return ok_status();
   }
-  const auto [at, fresh] = known_.try_emplace(&program, plans_.size());
-  if (fresh) plans_.push_back(program.plan());
+  auto known = std::ranges::find(known_, &program, &std::pair<const Program*, std::size_t>::first);
+  if (known == known_.end()) {
+    known = known_.insert(known, {&program, plans_.size()});
+    plans_.push_back(program.plan());
+  }
   Run run;
-  run.plan = at->second;
+  run.plan = known->second;
   run.submissions = program.submissions();
   GRAFT_TRY_ASSIGN(run.times, program.step_times());
   if (!run.times.empty() && submitted_) {
@@ -50,6 +55,10 @@ Status RunProfile::ran(Program& program) {
   submitted_ = false;
   current(last_wait_).runs.push_back(std::move(run));
   return ok_status();
+}
+
+void RunProfile::closing(const Program& program) {
+  std::erase_if(known_, [&](const auto& known) { return known.first == &program; });
 }
 
 std::vector<const RunProfile::StepTrace*> RunProfile::steps() const {
@@ -74,36 +83,51 @@ const char* copy_row_name(StepKind kind) {
   }
 }
 
+/// Of a type that others have too: a map of its own would be another two kilobytes of code.
+using PlaceOf = std::map<std::string, std::uint32_t, std::less<>>;
+
 /// Live bytes at the fullest moment, by the node that made them; inputs by "(inputs)".
-std::map<std::string, std::uint64_t> held_at_peak(const Plan& plan) {
-  std::map<std::string, std::uint64_t> held;
-  if (plan.peak_node == kNoIndex) return held;
-  std::set<std::uint32_t> inputs;
-  for (const PlanPort& port : plan.inputs) inputs.insert(port.value);
-  // Values that share memory count once, as the last that was made.
-  std::map<std::uint32_t, const PlanValue*> owners;
-  std::map<std::uint32_t, std::uint64_t> bytes;
-  for (const PlanValue& value : plan.values) {
-    if (value.space != Space::transient || value.bytes == 0) continue;
-    if (value.first > plan.peak_node || value.last < plan.peak_node) continue;
-    const PlanValue*& owner = owners[value.storage];
-    if (owner == nullptr || owner->first < value.first) owner = &value;
-    bytes[value.storage] = std::max(bytes[value.storage], value.bytes);
+struct HeldAtPeak {
+  PlaceOf place;  ///< into `bytes`
+  std::vector<std::uint64_t> bytes;
+
+  explicit HeldAtPeak(const Plan& plan) {
+    if (plan.peak_node == kNoIndex) return;
+    // Values that share memory count once, as the last that was made.
+    struct Owner {
+      const PlanValue* value = nullptr;
+      std::uint64_t bytes = 0;
+    };
+    std::vector<Owner> owners;  // by storage
+    for (const PlanValue& value : plan.values) {
+      if (value.space != Space::transient || value.bytes == 0) continue;
+      if (value.first > plan.peak_node || value.last < plan.peak_node) continue;
+      if (owners.size() <= value.storage) owners.resize(std::size_t{value.storage} + 1);
+      Owner& owner = owners[value.storage];
+      if (owner.value == nullptr || owner.value->first < value.first) owner.value = &value;
+      owner.bytes = std::max(owner.bytes, value.bytes);
+    }
+    for (const Owner& owner : owners) {
+      if (owner.value == nullptr) continue;
+      const bool input = std::ranges::find(plan.inputs, owner.value->value, &PlanPort::value) != plan.inputs.end();
+      add(input ? "(inputs)" : plan.nodes[owner.value->first].name, owner.bytes);
+    }
+    const PlanNode& peak = plan.nodes[plan.peak_node];
+    if (peak.scratch_bytes != 0) add(peak.name, peak.scratch_bytes);
   }
-  for (const auto& [storage, value] : owners) {
-    const bool input = inputs.contains(value->value);
-    held[input ? "(inputs)" : plan.nodes[value->first].name] += bytes[storage];
+
+  void add(const std::string& name, std::uint64_t more) {
+    const auto [at, fresh] = place.try_emplace(name, static_cast<std::uint32_t>(bytes.size()));
+    if (fresh) bytes.push_back(0);
+    bytes[at->second] += more;
   }
-  const PlanNode& peak = plan.nodes[plan.peak_node];
-  if (peak.scratch_bytes != 0) held[peak.name] += peak.scratch_bytes;
-  return held;
-}
+};
 
 /// Adds up rows of the same name.
 class ConsumerTable {
  public:
   Consumer& row(const std::string& name, const std::string& op) {
-    const auto [at, fresh] = index_.try_emplace(name, rows_.size());
+    const auto [at, fresh] = index_.try_emplace(name, static_cast<std::uint32_t>(rows_.size()));
     if (fresh) rows_.push_back({name, op, 0, 0, 0, 0, 0, 0});
     return rows_[at->second];
   }
@@ -117,13 +141,12 @@ class ConsumerTable {
     row.bytes += step.bytes;
   }
   std::vector<Consumer> sorted() && {
-    std::stable_sort(rows_.begin(), rows_.end(),
-                     [](const Consumer& a, const Consumer& b) { return a.seconds > b.seconds; });
+    graft::stable_sort(rows_, [](const Consumer& a, const Consumer& b) { return a.seconds > b.seconds; });
     return std::move(rows_);
   }
 
  private:
-  std::map<std::string, std::size_t> index_;
+  PlaceOf index_;
   std::vector<Consumer> rows_;
 };
 
@@ -174,11 +197,12 @@ Consumers consumers_of(const RunProfile& profile) {
     all.total_host_seconds[i] = profile.seconds_in(static_cast<HostPhase>(i));
   }
   if (fullest != nullptr) {
-    std::map<std::string, std::string> op_of;
-    for (const PlanNode& node : fullest->nodes) op_of[node.name] = node.op;
-    for (const auto& [name, bytes] : held_at_peak(*fullest)) {
-      const auto op = op_of.find(name);
-      table.row(name, op == op_of.end() ? "copy" : op->second).peak_bytes = bytes;
+    PlaceOf node_of;
+    for (std::uint32_t n = 0; n < fullest->nodes.size(); ++n) node_of[fullest->nodes[n].name] = n;
+    const HeldAtPeak held(*fullest);
+    for (const auto& [name, place] : held.place) {
+      const auto node = node_of.find(name);
+      table.row(name, node == node_of.end() ? "copy" : fullest->nodes[node->second].op).peak_bytes = held.bytes[place];
     }
     all.arena_at_peak = fullest->lower_bound;
     all.resident_bytes = fullest->memory.total() - fullest->transient_bytes;

@@ -1,9 +1,8 @@
 // What the last steps of a run did on the device and on the host, kept for traces and tables.
 #pragma once
 
-#include <deque>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/os/file.h"
@@ -44,7 +43,7 @@ class RunProfile final : public RunObserver {
 
   void phase(HostPhase phase, Time begin, Time end) override;
   Status ran(Program& program) override;
-  void closing(const Program& program) override { known_.erase(&program); }
+  void closing(const Program& program) override;
 
   /// What happens until resume() is no part of a step: evaluation, samples.
   void pause() { paused_ = true; }
@@ -54,7 +53,7 @@ class RunProfile final : public RunObserver {
 
   /// The steps with a complete run on the device, the oldest first.
   std::vector<const StepTrace*> steps() const;
-  const std::deque<Plan>& plans() const { return plans_; }
+  const std::vector<Plan>& plans() const { return plans_; }
   /// The host's clock at the device's zero, in seconds; half way between the earliest time that submissions allow and
   /// the latest that waits allow.
   double device_offset() const;
@@ -68,9 +67,9 @@ class RunProfile final : public RunObserver {
   std::uint64_t next_;
   bool paused_ = false;
   bool began_ = false;  ///< a batch was asked for
-  std::deque<StepTrace> steps_;
-  std::deque<Plan> plans_;
-  std::map<const Program*, std::size_t> known_;
+  std::vector<StepTrace> steps_;
+  std::vector<Plan> plans_;
+  std::vector<std::pair<const Program*, std::size_t>> known_;  ///< those that run, with their plans: a few
   bool submitted_ = false;
   Time first_submit_;
   Time last_wait_;

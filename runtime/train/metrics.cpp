@@ -125,7 +125,7 @@ Result<Metric> parse_metric(std::string_view name) {
 
 Result<std::vector<Metric>> parse_metrics(std::string_view names) {
   std::vector<Metric> metrics;
-  std::set<std::string> seen;
+  std::set<std::string, std::less<>> seen;
   for (const std::string& name : split_text(names, ',')) {
     GRAFT_TRY_ASSIGN(Metric metric, parse_metric(name));
     if (!seen.insert(name).second) return invalid("The metric \"", name, "\" is asked for twice.");

@@ -17,7 +17,7 @@ namespace {
 
 using namespace checkpoint;
 
-Manifest with_metadata(std::map<std::string, std::string> metadata) {
+Manifest with_metadata(std::map<std::string, std::string, std::less<>> metadata) {
   Manifest manifest;
   manifest.number = 1;
   manifest.chunk_bytes = 1024;

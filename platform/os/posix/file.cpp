@@ -14,6 +14,8 @@
 #include <limits>
 #include <system_error>
 
+#include "platform/base/stable_sort.h"
+
 namespace graft::os {
 namespace {
 
@@ -245,7 +247,7 @@ class PosixFileSystem final : public FileSystem {
     GRAFT_TRY(visit(path, [&](std::string_view name, EntryType type) {
       entries.push_back({std::string(name), type});
     }));
-    std::ranges::sort(entries, {}, &DirectoryEntry::name);
+    graft::stable_sort(entries, [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
     return entries;
   }
 

@@ -26,9 +26,9 @@ struct CheckpointOptions {
   /// Parameters that are NaN or infinite: false does not write them, and resumes from the newest snapshot that is
   /// finite (told by report()), or refuses the one that `from` names.
   bool allow_non_finite = false;
-  std::map<std::string, std::string> metadata;  ///< of the application, into each snapshot
-  std::string model_file;                       ///< noted, for `graft checkpoint restore`
-  checkpoint::Cipher* cipher = nullptr;         ///< must outlive the checkpointer
+  std::map<std::string, std::string, std::less<>> metadata;  ///< of the application, into each snapshot
+  std::string model_file;                                    ///< noted, for `graft checkpoint restore`
+  checkpoint::Cipher* cipher = nullptr;                      ///< must outlive the checkpointer
   /// record() returns before the step is durable, whatever the policy says, and acknowledge() waits for it: the device
   /// may go on meanwhile.
   bool late_sync = false;

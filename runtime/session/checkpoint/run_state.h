@@ -15,7 +15,7 @@
 namespace graft {
 
 /// What must be the same for a resume to be exact, by name: {"model": ..., "optimizer": ..., "data": ...}.
-using Configuration = std::map<std::string, std::string>;
+using Configuration = std::map<std::string, std::string, std::less<>>;
 
 /// The model's structure and the options that decide what a step does. The caller adds what it knows of the data.
 Configuration configuration_of(const train::Trainer& trainer);
