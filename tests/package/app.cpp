@@ -1,6 +1,7 @@
 // What an app does beside running and training, by the C++ headers: models wherever they are, conversations,
 // parameters. usage: app_cpp MODEL FOLDER; FOLDER is there and empty
 #include <graft/delta.hpp>
+#include <graft/external.hpp>
 #include <graft/graft.hpp>
 #include <graft/plan.hpp>
 #include <graft/vulkan.hpp>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -151,6 +153,34 @@ bool are_read_and_written(graft::Model& model) {
   return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
 }
 
+/// An input in memory of the app's own, which the device reads where it lies; a device may be unable to, and says so.
+bool reads_memory_of_the_app(graft::Model& model) {
+  constexpr std::size_t kPage = 65536;
+  const graft::TensorInfo input = model.inputs().at(0);
+  auto session = model.session({.bindings = {{"batch", 1}}});
+  if (!session.ok()) return false;
+  std::size_t count = 1;
+  for (std::uint32_t i = 1; i < input.rank; ++i) count *= static_cast<std::size_t>(input.dims[i]);
+  graft_external_memory memory{};
+  memory.kind = GRAFT_EXTERNAL_HOST;
+  memory.bytes = (count * sizeof(float) + kPage - 1) / kPage * kPage;
+  std::vector<char> room(memory.bytes + kPage);
+  std::size_t left = room.size();
+  memory.pointer = room.data();
+  std::align(kPage, memory.bytes, memory.pointer, left);
+  if (auto bound = graft::bind(*session, input.name, memory); !bound.ok()) return bound.code() == GRAFT_UNSUPPORTED;
+  std::fill_n(static_cast<float*>(memory.pointer), count, 0.5f);
+  if (!session->run().ok()) return false;
+  auto there = session->output<float>(model.outputs().at(0).name);
+  if (!there.ok()) return false;
+  const std::vector<float> by_memory(there->begin(), there->end());
+  if (!graft::unbind(*session, input.name).ok()) return false;
+  if (!session->set_input<float>(input.name, std::vector<float>(count, 0.5f)).ok() || !session->run().ok())
+    return false;
+  auto copied = session->output<float>(model.outputs().at(0).name);
+  return copied.ok() && std::equal(copied->begin(), copied->end(), by_memory.begin(), by_memory.end());
+}
+
 /// A run in a folder, and its snapshots, data sets.
 bool is_kept(graft::Context& context, graft::Model& model, const std::string& folder) {
   {
@@ -261,6 +291,7 @@ int main(int argc, char** argv) {
   if (!says_several(*model)) return fail("several texts", graft::Status());
   if (!knows_what_matters(*model)) return fail("importance", graft::Status());
   if (!are_read_and_written(*model)) return fail("parameters", graft::Status());
+  if (!reads_memory_of_the_app(*model)) return fail("memory of the app", graft::Status());
   if (!learns_from_sets(*context, *model)) return fail("data sets", graft::Status());
   if (!works_in_a_group(*model)) return fail("a group", graft::Status());
   if (!is_kept(*context, *model, std::string(argv[2]) + "/kept")) return fail("snapshots", graft::Status());
