@@ -4,9 +4,10 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
-#include <sstream>
 
+#include "runtime/core/features.h"
 #include "runtime/core/finite.h"
 #include "runtime/core/op_def.h"
 #include "runtime/lora/adapter.h"
@@ -115,11 +116,12 @@ SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) 
   return model.value(value).source_perm;
 }
 
-// As it was always hashed.
+// As it was always hashed: printf's %a, with a point in any locale.
 std::string number_text(double number) {
-  std::ostringstream out;
-  out << std::hexfloat << number;
-  return out.str();
+  char digits[32];
+  const char* const end = std::to_chars(digits, digits + sizeof digits, std::abs(number), std::chars_format::hex).ptr;
+  return cat(std::signbit(number) ? "-" : "", std::isfinite(number) ? "0x" : "",
+             std::string_view(digits, static_cast<std::size_t>(end - digits)));
 }
 
 std::string attribute_text(const AttrValue& value) {
@@ -186,6 +188,7 @@ std::string loss_text(const train::LossOptions& term) {
   if (!term.pos_weight.empty()) text += cat(" pos-weight ", numbers_text(term.pos_weight));
   if (term.margin) text += cat(" margin ", exact_text(*term.margin));
   add("weight", term.weight, usual.weight);
+  if constexpr (!kHasLosses) return text;  // the others are other losses'
   add("focal-gamma", term.focal_gamma, usual.focal_gamma);
   add("focal-alpha", term.focal_alpha, usual.focal_alpha);
   add("delta", term.delta, usual.delta);
