@@ -119,9 +119,8 @@ SourcePerm perm_of(const Graph& model, std::string_view name, std::size_t rank) 
 // As it was always hashed: printf's %a, with a point in any locale.
 std::string number_text(double number) {
   char digits[32];
-  const char* const end = std::to_chars(digits, digits + sizeof digits, std::abs(number), std::chars_format::hex).ptr;
-  return cat(std::signbit(number) ? "-" : "", std::isfinite(number) ? "0x" : "",
-             std::string_view(digits, static_cast<std::size_t>(end - digits)));
+  char* const end = std::to_chars(digits, digits + sizeof digits, std::abs(number), std::chars_format::hex).ptr;
+  return cat(std::signbit(number) ? "-" : "", std::isfinite(number) ? "0x" : "", std::string(digits, end));
 }
 
 std::string attribute_text(const AttrValue& value) {
