@@ -93,7 +93,8 @@ class Shapes(cli.CliTest):
         self.assertEqual(plan["memory"]["parameters"], 4 * 30 * 8 * (576 + 576 + 2 * (576 + 192) + 576 + 576))
         blocks = self.plan("smollm2-135m", "--quantize", "q8_0")
         self.assertAlmostEqual(blocks["memory"]["weights"] / plan["memory"]["weights"], 34 / 128, delta=0.001)
-        self.assertEqual(blocks["memory"]["activations"], plan["memory"]["activations"])
+        # Products of blocks are cut otherwise than those of f32 on some devices: sums of parts are activations, too.
+        self.assertAlmostEqual(blocks["memory"]["activations"] / plan["memory"]["activations"], 1, delta=0.01)
         self.fails("plan", "tests.json", says=["tests.json"])
         self.fails("plan", "mlp.graft", "--quantize", "q8_0", says=["config.json"])
 

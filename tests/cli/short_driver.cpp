@@ -3,11 +3,13 @@
 //
 // GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory;
 //                                   not the one with which a device is opened, whose failure ends that
-// GRAFT_TEST_ALLOW=N:BYTES          from the N-th submission on the driver allows so many bytes (VK_EXT_memory_budget);
-//                                   the device is one with memory of its own, so that this is believed
+// GRAFT_TEST_ALLOW=N:PERCENT        from the N-th submission on the driver allows so much of what is held at that
+//                                   moment (VK_EXT_memory_budget); the device is one with memory of its own, so that
+//                                   this is believed
 // GRAFT_TEST_NO_HARDWARE=1          submissions succeed, but nothing of them runs, as with drivers made to compile
 #include <dlfcn.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,16 +31,22 @@ struct State {
   unsigned long submits = 0;
   const char* refuse_after = nullptr;  ///< null also once it has been
   unsigned long allow_from = 0;
-  unsigned long long allow = 0;
-  std::uint64_t held = 0;
-  std::map<VkDeviceMemory, std::uint64_t> allocations;
+  unsigned long allow_percent = 0;
+  std::array<std::uint32_t, VK_MAX_MEMORY_TYPES> heap_of{};    ///< by type of memory
+  std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS> held{};       ///< by heap
+  std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS> held_then{};  ///< the same at the submission allow_from
+  struct Allocation {
+    std::uint32_t heap = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::map<VkDeviceMemory, Allocation> allocations;
 
   State() {
     void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     next = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
     refuse_after = std::getenv("GRAFT_TEST_REFUSE_AFTER");
-    if (const char* text = std::getenv("GRAFT_TEST_ALLOW")) std::sscanf(text, "%lu:%llu", &allow_from, &allow);
+    if (const char* text = std::getenv("GRAFT_TEST_ALLOW")) std::sscanf(text, "%lu:%lu", &allow_from, &allow_percent);
   }
   bool budgets() const { return allow_from != 0; }
 };
@@ -107,14 +115,16 @@ VKAPI_ATTR void VKAPI_CALL get_old_properties(VkPhysicalDevice physical, VkPhysi
 
 VKAPI_ATTR void VKAPI_CALL get_memory(VkPhysicalDevice physical, VkPhysicalDeviceMemoryProperties2* properties) {
   of_instance<PFN_vkGetPhysicalDeviceMemoryProperties2>("vkGetPhysicalDeviceMemoryProperties2")(physical, properties);
+  const State& s = state();
+  if (!s.budgets()) return;
   for (auto* next = static_cast<VkBaseOutStructure*>(properties->pNext); next != nullptr; next = next->pNext) {
     if (next->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) continue;
     auto* budget = reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(next);
-    const State& s = state();
     for (std::uint32_t i = 0; i < properties->memoryProperties.memoryHeapCount; ++i) {
       const bool short_now = s.submits >= s.allow_from;
-      budget->heapBudget[i] = short_now ? s.allow : properties->memoryProperties.memoryHeaps[i].size;
-      budget->heapUsage[i] = s.held;
+      budget->heapBudget[i] =
+          short_now ? s.held_then[i] / 100 * s.allow_percent : properties->memoryProperties.memoryHeaps[i].size;
+      budget->heapUsage[i] = s.held[i];
     }
   }
 }
@@ -131,11 +141,14 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   known.ppEnabledExtensionNames = extensions.data();
   const VkResult result = of_instance<PFN_vkCreateDevice>("vkCreateDevice")(physical, &known, callbacks, device);
   if (result == VK_SUCCESS) state().device = *device;
+  VkPhysicalDeviceMemoryProperties memory;
+  of_instance<PFN_vkGetPhysicalDeviceMemoryProperties>("vkGetPhysicalDeviceMemoryProperties")(physical, &memory);
+  for (std::uint32_t i = 0; i < memory.memoryTypeCount; ++i) state().heap_of[i] = memory.memoryTypes[i].heapIndex;
   return result;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
-  ++state().submits;
+  if (++state().submits == state().allow_from) state().held_then = state().held;
   if (state().submits > 1 && state().refuse_after != nullptr && holds_something(state().refuse_after)) {
     state().refuse_after = nullptr;
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
@@ -151,14 +164,15 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateI
                                         const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
   const VkResult result = of_device<PFN_vkAllocateMemory>("vkAllocateMemory")(device, info, callbacks, memory);
   if (result != VK_SUCCESS) return result;
-  state().allocations[*memory] = info->allocationSize;
-  state().held += info->allocationSize;
+  const std::uint32_t heap = state().heap_of[info->memoryTypeIndex];
+  state().allocations[*memory] = {heap, info->allocationSize};
+  state().held[heap] += info->allocationSize;
   return result;
 }
 
 VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
   if (const auto it = state().allocations.find(memory); it != state().allocations.end()) {
-    state().held -= it->second;
+    state().held[it->second.heap] -= it->second.bytes;
     state().allocations.erase(it);
   }
   of_device<PFN_vkFreeMemory>("vkFreeMemory")(device, memory, callbacks);
