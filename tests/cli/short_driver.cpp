@@ -3,9 +3,10 @@
 //
 // GRAFT_TEST_REFUSE_AFTER=FILE      the first submission once that file is not empty fails for lack of device memory;
 //                                   not the one with which a device is opened, whose failure ends that
-// GRAFT_TEST_ALLOW=N:PERCENT        from the N-th submission on the driver allows so much of what is held at that
-//                                   moment (VK_EXT_memory_budget); the device is one with memory of its own, so that
-//                                   this is believed
+// GRAFT_TEST_ALLOW=PERCENT:FILE     from the first submission on once that file is not empty the driver allows so much
+// of
+//                                   what is held at that moment (VK_EXT_memory_budget); the device is one with memory
+//                                   of its own, so that this is believed
 // GRAFT_TEST_NO_HARDWARE=1          submissions succeed, but nothing of them runs, as with drivers made to compile
 #include <dlfcn.h>
 
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "platform/vulkan/newer.h"
@@ -28,13 +30,14 @@ struct State {
   VkInstance instance = VK_NULL_HANDLE;
   PFN_vkGetDeviceProcAddr next_of_device = nullptr;
   VkDevice device = VK_NULL_HANDLE;
-  unsigned long submits = 0;
+  bool submitted = false;
   const char* refuse_after = nullptr;  ///< null also once it has been
-  unsigned long allow_from = 0;
   unsigned long allow_percent = 0;
+  const char* allow_after = nullptr;  ///< null: no budgets are told
+  bool short_now = false;
   std::array<std::uint32_t, VK_MAX_MEMORY_TYPES> heap_of{};    ///< by type of memory
   std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS> held{};       ///< by heap
-  std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS> held_then{};  ///< the same at the submission allow_from
+  std::array<std::uint64_t, VK_MAX_MEMORY_HEAPS> held_then{};  ///< the same when short_now began
   struct Allocation {
     std::uint32_t heap = 0;
     std::uint64_t bytes = 0;
@@ -46,9 +49,13 @@ struct State {
     if (library == nullptr) return;
     next = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
     refuse_after = std::getenv("GRAFT_TEST_REFUSE_AFTER");
-    if (const char* text = std::getenv("GRAFT_TEST_ALLOW")) std::sscanf(text, "%lu:%lu", &allow_from, &allow_percent);
+    const char* const allow = std::getenv("GRAFT_TEST_ALLOW");
+    const char* const colon = allow == nullptr ? nullptr : std::strchr(allow, ':');
+    if (colon == nullptr) return;
+    allow_percent = std::strtoul(allow, nullptr, 10);
+    allow_after = colon + 1;
   }
-  bool budgets() const { return allow_from != 0; }
+  bool budgets() const { return allow_after != nullptr; }
 };
 
 // One device, one thread: as `graft train` uses it. Gone with the library, which the loader unloads.
@@ -121,9 +128,8 @@ VKAPI_ATTR void VKAPI_CALL get_memory(VkPhysicalDevice physical, VkPhysicalDevic
     if (next->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) continue;
     auto* budget = reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(next);
     for (std::uint32_t i = 0; i < properties->memoryProperties.memoryHeapCount; ++i) {
-      const bool short_now = s.submits >= s.allow_from;
       budget->heapBudget[i] =
-          short_now ? s.held_then[i] / 100 * s.allow_percent : properties->memoryProperties.memoryHeaps[i].size;
+          s.short_now ? s.held_then[i] / 100 * s.allow_percent : properties->memoryProperties.memoryHeaps[i].size;
       budget->heapUsage[i] = s.held[i];
     }
   }
@@ -148,8 +154,12 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
-  if (++state().submits == state().allow_from) state().held_then = state().held;
-  if (state().submits > 1 && state().refuse_after != nullptr && holds_something(state().refuse_after)) {
+  if (state().budgets() && !state().short_now && holds_something(state().allow_after)) {
+    state().short_now = true;
+    state().held_then = state().held;
+  }
+  if (std::exchange(state().submitted, true) && state().refuse_after != nullptr &&
+      holds_something(state().refuse_after)) {
     state().refuse_after = nullptr;
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   }
