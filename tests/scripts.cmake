@@ -288,6 +288,26 @@ if(TARGET graft_python AND TARGET graft_cli)
     ENVIRONMENT GRAFT_BINDINGS_DATA=${PROJECT_BINARY_DIR}/tests/bindings/data)
 endif()
 
+# README's run of adapters in four languages.
+if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
+  add_executable(adapter_run_c ${PROJECT_SOURCE_DIR}/tests/package/adapter.c)
+  target_include_directories(adapter_run_c PRIVATE ${PROJECT_SOURCE_DIR}/runtime/include)
+  target_link_libraries(adapter_run_c PRIVATE graft_shared)
+  set(adapter_python ${GRAFT_TEST_PYTHON})
+  set(adapter_runs "")
+  if(TARGET graft_python)
+    set(adapter_python ${GRAFT_PYTHON_EXECUTABLE})
+    list(APPEND adapter_runs --python ${PROJECT_BINARY_DIR}/platform/python)
+  endif()
+  if(TARGET jvm_kotlin)
+    list(APPEND adapter_runs --kotlin ${Java_JAVA_EXECUTABLE} -Djava.library.path=$<TARGET_FILE_DIR:graft_jni>
+      -cp ${GRAFT_KOTLIN_CLASSPATH} ai.graft.FromKotlinKt)
+  endif()
+  add_test(NAME bindings/adapter_run COMMAND ${adapter_python} -B ${PROJECT_SOURCE_DIR}/tests/bindings/adapter_run_test.py
+    $<TARGET_FILE:graft_cli> $<TARGET_FILE:adapter_run_c> ${adapter_runs})
+  set_tests_properties(bindings/adapter_run PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
+
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.
 set(cost 100)
 foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity unit/c_api_faults cli/processes cli/workers

@@ -25,8 +25,7 @@ void append_address(std::string& out, const void* address) {
 
 namespace detail {
 
-// Not by a stream: an eighth of its functions would be what the library imports, and it groups digits where the app's
-// locale says so.
+// Not by a stream: the library would import its functions, and it groups digits where the app's locale says so.
 
 std::string cat_list(std::uint64_t kinds, std::va_list parts) {
   std::string out;

@@ -1,10 +1,40 @@
 // What Kotlin sees of ai.graft: options by apply, listeners as lambdas, use(), nullability. Usage: FromKotlinKt FOLDER
+// Or README's run of adapters, to the command line's bytes: FromKotlinKt MODEL SPEC OUT
 package ai.graft
 
 import java.io.IOException
 import kotlin.system.exitProcess
 
+/** Teaches a language model by adapters, by the texts of a data set. */
+fun teach(graft: Context, path: String, spec: String, out: String) {
+  graft.load(path).use { model ->
+    model.addAdapters("r=16,alpha=32", 1)
+    graft.openData(spec, DataSet.Options().apply { this.model = model; length = 128 }).use { texts ->
+      val options = TrainerOptions().apply {
+        learningRate = 1e-2
+        weightDecay = 0.01
+        batch = 8
+        seed = 1
+        data = texts
+      }
+      model.trainer(options).use { trainer ->
+        texts.loader(Loader.Options().apply { batch = 8; seed = 1; epochs = 1 }).use { loader ->
+          while (trainer.trainNext(loader) != null) {
+            // Metrics are there for whoever shows them.
+          }
+        }
+        trainer.store()
+      }
+    }
+    model.saveAdapters(out)
+  }
+}
+
 fun main(arguments: Array<String>) {
+  if (arguments.size == 3) {
+    Context(Context.Options()).use { graft -> teach(graft, arguments[0], arguments[1], arguments[2]) }
+    exitProcess(0)
+  }
   Tests.folder = java.nio.file.Paths.get(arguments[0])
   Context(Context.Options().apply { device = Tests.device() }).use { graft ->
     graft.load(Tests.file("mlp.graft")).use { model ->
