@@ -2,6 +2,7 @@
 //! variant f32 :
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 layout(local_size_x = 128) in;
 #include "shaders/common/index.glsl"
 #include "shaders/norm/norm_push.h"

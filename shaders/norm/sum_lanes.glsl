@@ -14,8 +14,8 @@ Sums sum_lanes(Sums value, uint least) {
   const uint lane = gl_LocalInvocationIndex;
   sum_lanes_memory[lane] = value;
   barrier();
-  // A number of rounds that compilers know: with an open one llvmpipe of Mesa 26.2 gives wrong sums.
-  for (uint distance = 64u; distance > 0u; distance >>= 1) {
+  // Always to the same end: where that depends on `least`, llvmpipe of Mesa 26.2 gives wrong sums.
+  [[dont_unroll]] for (uint distance = 64u; distance > 0u; distance >>= 1) {
     if (distance < least) continue;
     if (lane < distance) {
       sum_lanes_memory[lane].first += sum_lanes_memory[lane + distance].first;

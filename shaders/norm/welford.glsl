@@ -25,8 +25,8 @@ Moments combine_lanes(Moments m, uint least) {
   const uint lane = gl_LocalInvocationIndex;
   moments_lanes[lane] = m;
   barrier();
-  // A number of rounds that compilers know: with an open one llvmpipe of Mesa 26.2 gives wrong sums.
-  for (uint distance = 64u; distance > 0u; distance >>= 1) {
+  // Always to the same end: where that depends on `least`, llvmpipe of Mesa 26.2 gives wrong sums.
+  [[dont_unroll]] for (uint distance = 64u; distance > 0u; distance >>= 1) {
     if (distance < least) continue;
     if (lane < distance) moments_lanes[lane] = combine(moments_lanes[lane], moments_lanes[lane + distance]);
     barrier();
