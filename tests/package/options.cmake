@@ -18,7 +18,7 @@ endfunction()
 # The library with these options, and how large it is.
 function(build)
   run(${CMAKE_COMMAND} -E chdir ${SOURCE} ${CMAKE_COMMAND} -B ${WORK}/build --preset small ${ARGV})
-  run(${CMAKE_COMMAND} --build ${WORK}/build --target graft_shared)
+  run(${CMAKE_COMMAND} --build ${WORK}/build)
   file(GLOB library ${WORK}/build/runtime/libgraft.so.*.*.*)
   run(strip -o ${WORK}/stripped.so ${library})
   file(SIZE ${WORK}/stripped.so bytes)
@@ -63,6 +63,21 @@ set(ENV{LD_LIBRARY_PATH} ${WORK}/build/runtime)
 run(${WORK}/infer ${WORK}/lenet.graft)
 if(NOT output STREQUAL whole)
   message(FATAL_ERROR "Without training LeNet gives\n${output}instead of\n${whole}")
+endif()
+
+# Installed, it is found by CMake: graft::graft is the shared library, in C and in C++.
+file(REMOVE_RECURSE ${WORK}/prefix ${WORK}/found)
+run(${CMAKE_COMMAND} --install ${WORK}/build --prefix ${WORK}/prefix)
+file(WRITE ${WORK}/found/CMakeLists.txt "cmake_minimum_required(VERSION 3.22)\nproject(found LANGUAGES C CXX)\n\
+find_package(graft REQUIRED)\nadd_executable(infer ${SOURCE}/tests/package/infer.c)\n\
+target_link_libraries(infer PRIVATE graft::graft)\n\
+file(WRITE main.cpp \"#include <graft/session.hpp>\\nint main() { return 0; }\\n\")\n\
+add_executable(cpp \${CMAKE_CURRENT_SOURCE_DIR}/main.cpp)\ntarget_link_libraries(cpp PRIVATE graft::graft)\n")
+run(${CMAKE_COMMAND} -G Ninja -S ${WORK}/found -B ${WORK}/found/build -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(${CMAKE_COMMAND} --build ${WORK}/found/build)
+run(${WORK}/found/build/infer ${WORK}/lenet.graft)
+if(NOT output STREQUAL whole)
+  message(FATAL_ERROR "The installed library gives\n${output}instead of\n${whole}")
 endif()
 
 # What another model needs: LeNet's convolution is refused by name.
