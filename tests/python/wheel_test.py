@@ -27,10 +27,15 @@ print(context.load("m.graft").inputs[0].shape, graft.__version__)
 class Wheel(support.PackageTest):
     def test_it_runs_where_it_is_installed(self):
         self.example()
+        for isolation in ([], ["--no-build-isolation"]):
+            with self.subTest(isolation=isolation):
+                self.check_install(isolation)
+
+    def check_install(self, isolation):
         build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(support.graft.__file__))))
-        target = self.path("installed")
+        target = self.path("installed" + "".join(isolation))
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
+            [sys.executable, "-m", "pip", "install", "--quiet", *isolation, "--no-deps", "--no-index",
              "--disable-pip-version-check", "--break-system-packages", "--root-user-action=ignore", "--target", target,
              f"{support.SOURCE}/platform/python"], env={**os.environ, "GRAFT_BUILD": build}, capture_output=True, text=True)
         if "No module named pip" in done.stderr:

@@ -1,6 +1,7 @@
 """Builds the package's wheel by CMake, as PEP 517 asks for it: pip install ./platform/python
 
-Needs no network: what graft is built with (tools/dev/install.sh), pybind11 and Python's headers must be installed.
+Needs no network: what graft is built with (tools/dev/install.sh), pybind11 (Debian's pybind11-dev, or pip's pybind11 with
+--no-build-isolation) and Python's headers must be installed.
 GRAFT_BUILD: a folder where graft is built already, whose package is packed instead of building another.
 """
 
@@ -33,10 +34,15 @@ def _built(folder):
     ready = os.environ.get("GRAFT_BUILD")
     if ready:
         return ready
-    import pybind11
+    found = []
+    try:
+        import pybind11
 
+        found = [f"-Dpybind11_DIR={pybind11.get_cmake_dir()}"]
+    except ImportError:
+        pass  # CMake finds pybind11-dev, or says what is missing
     _run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGRAFT_PYTHON=ON",
-         "-DGRAFT_BUILD_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}", f"-Dpybind11_DIR={pybind11.get_cmake_dir()}")
+         "-DGRAFT_STATIC=OFF", "-DGRAFT_JVM=OFF", "-DGRAFT_BUILD_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}", *found)
     _run("cmake", "--build", folder, "--target", "graft_python_package")
     return folder
 
