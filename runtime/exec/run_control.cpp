@@ -10,14 +10,6 @@ constexpr double kFirstNs = 10e3, kGrowth = 1.1;  // of the histogram: up to 40 
 
 }  // namespace
 
-void RunControl::cancel() {
-  {
-    const std::lock_guard lock(mutex_);  // else it may fall between a rest's look and its sleep
-    cancelled_.store(true, std::memory_order_relaxed);
-  }
-  changed_.notify_all();
-}
-
 void RunControl::set_duty(double share) {
   {
     const std::lock_guard lock(mutex_);
@@ -41,7 +33,9 @@ void RunControl::rest() {
   };
   if (Clock::now() >= until()) return;
   std::unique_lock lock(mutex_);
-  while (!is_cancelled() && Clock::now() < until()) changed_.wait_until(lock, until());
+  while (!is_cancelled() && Clock::now() < until()) {
+    changed_.wait_until(lock, std::min(until(), Clock::now() + kLongestNap));
+  }
 }
 
 std::chrono::nanoseconds RunControl::quantile(double share) const {

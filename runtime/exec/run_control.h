@@ -21,16 +21,25 @@ enum class Stage : std::uint8_t {
   plan,     ///< steps of planning
 };
 
-/// Threads: set_*() and cancel() from any; used(), rest() and report() on the device's.
+/// Threads: set_*() and cancel*() from any, cancel() also from signal handlers; used(), rest() and report() on the
+/// device's.
 class RunControl {
  public:
   using Clock = std::chrono::steady_clock;
   using Progress = std::function<void(Stage stage, std::uint64_t done, std::uint64_t total)>;
 
-  /// The call in progress ends before its next submission, and a rest ends at once.
-  void cancel();
-  void forget_cancel() { cancelled_.store(false, std::memory_order_relaxed); }
-  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  /// The call in progress ends before its next submission, and a rest ends within kLongestNap. If no call looks at it
+  /// any more, it stays for the next one that does.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  /// The same for the call in progress alone.
+  void cancel_call() { call_cancelled_.store(true, std::memory_order_relaxed); }
+  /// A call begins: cancel_call() before it was meant for another one.
+  void begin_call() { call_cancelled_.store(false, std::memory_order_relaxed); }
+  /// A call ended by cancel(), or nobody wants it any more. Returns whether it was pending.
+  bool forget_cancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
+  bool is_cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) || call_cancelled_.load(std::memory_order_relaxed);
+  }
 
   /// The longest time that the device shall work without a place where others may get it; 0: as programs are made.
   void set_slice(std::chrono::nanoseconds slice) { slice_.store(slice.count(), std::memory_order_relaxed); }
@@ -56,7 +65,10 @@ class RunControl {
   std::chrono::nanoseconds quantile(double share) const;
 
  private:
+  static constexpr std::chrono::milliseconds kLongestNap{10};  ///< a signal handler cannot wake a rest
+
   std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> call_cancelled_ = false;
   std::atomic<std::int64_t> slice_ = 0;
   std::atomic<double> duty_ = 1;
   std::uint64_t submissions_ = 0;

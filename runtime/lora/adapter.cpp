@@ -77,18 +77,33 @@ Result<std::vector<AdapterLayer>> entries_of(const Model& base, const Model& ada
   return out;
 }
 
-/// Weights of equal rank, alpha and kind together: they are targets by their whole names.
-std::vector<LoraOptions> grouped(const std::vector<AdapterLayer>& entries) {
+/// The dropout before the adapter of this layer.
+double dropout_of(const Graph& adapted, std::string_view layer) {
+  const std::string name = cat(layer, ".lora_dropout");
+  const auto found = std::ranges::find(adapted.nodes(), name, &Node::name);
+  return found == adapted.nodes().end() ? 0 : found->attrs.number("p");
+}
+
+/// Weights of equal rank, alpha and kind together: they are targets by their whole names. `adapted`: the model that has
+/// them on, whose dropout and beginnings (PiSSA) stay; null for those of a file.
+std::vector<LoraOptions> grouped(const std::vector<AdapterLayer>& entries, const Graph* adapted = nullptr) {
   std::vector<LoraOptions> out;
   for (const AdapterLayer& entry : entries) {
-    auto group = std::ranges::find_if(
-        out, [&](const auto& o) { return o.rank == entry.rank && o.alpha == entry.alpha && o.dora == entry.dora; });
-    if (group == out.end()) {
-      out.emplace_back().rank = entry.rank;
-      out.back().alpha = entry.alpha;
-      out.back().dora = entry.dora;
-      group = out.end() - 1;
+    LoraOptions wanted;
+    wanted.rank = entry.rank;
+    wanted.alpha = entry.alpha;
+    wanted.dora = entry.dora;
+    if (adapted != nullptr) {
+      std::string_view layer = entry.layer;
+      if (layer.ends_with(".weight")) layer.remove_suffix(7);
+      wanted.dropout = dropout_of(*adapted, layer);
+      wanted.pissa = adapted->find_value(cat(layer, kPissaA)).valid();
     }
+    auto group = std::ranges::find_if(out, [&](const auto& o) {
+      return o.rank == wanted.rank && o.alpha == wanted.alpha && o.dora == wanted.dora && o.dropout == wanted.dropout &&
+             o.pissa == wanted.pissa;
+    });
+    if (group == out.end()) group = out.insert(out.end(), wanted);
     group->targets.push_back(entry.layer);
   }
   return out;
@@ -189,17 +204,35 @@ Result<Attached> attach(const Model& base, std::span<const LoraOptions> groups, 
   return out;
 }
 
+void copy_adapter_metadata(const Model& from, Model& to) {
+  for (const std::string_view key :
+       {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas, kMetaPooling, kMetaNormalize}) {
+    const auto found = from.metadata.find(key);
+    if (found != from.metadata.end()) to.metadata.insert_or_assign(found->first, found->second);
+  }
+}
+
 Result<Attached> attach(const Model& base, const Model& adapter) {
   GRAFT_TRY(check_base(base_text(adapter), name_of_base(base)));
   GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapter));
   GRAFT_TRY_ASSIGN(const std::optional<NewTokens> tokens, new_tokens_of(adapter.metadata));
   GRAFT_TRY_ASSIGN(Attached out, attach(base, grouped(entries), tokens ? &*tokens : nullptr));
-  for (const std::string_view key :
-       {kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterAlphas, kMetaPooling, kMetaNormalize}) {
-    const auto found = adapter.metadata.find(key);
-    if (found != adapter.metadata.end()) out.model.metadata.insert_or_assign(found->first, found->second);
-  }
+  copy_adapter_metadata(adapter, out.model);
   return out;
+}
+
+/// New tokens' rows that `before` has already keep its numbers.
+Status keep_token_rows(const Model& before, const std::vector<TokenTable>& tables, Model& model) {
+  for (const TokenTable& table : tables) {
+    if (!before.graph.find_value(table.rows).valid()) continue;
+    GRAFT_TRY_ASSIGN(const auto kept, floats_of(before, table.rows));
+    GRAFT_TRY_ASSIGN(const auto begun, floats_of(model, table.rows));
+    std::vector<float> rows(begun.begin(), begun.end());
+    if (kept.size() > rows.size()) return invalid("There are fewer new tokens than the model has already.");
+    std::ranges::copy(kept, rows.begin());
+    GRAFT_TRY(copy_floats(model, table.rows, rows));
+  }
+  return {};
 }
 
 /// weight += scale B A, or its transpose where the weight is [in, out]; with magnitudes, rows of that length.
@@ -382,11 +415,33 @@ Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint
 }
 
 Result<Model> with_new_tokens(const Model& base, std::span<const NewToken> tokens, const LoraOptions* lora,
-                              std::uint32_t seed) {
+                              std::uint32_t seed, const Model* before) {
   GRAFT_TRY_ASSIGN(const NewTokens placed, place_new_tokens(base, tokens));
   GRAFT_TRY_ASSIGN(Attached made, attach(base, {lora, lora == nullptr ? 0u : 1u}, &placed));
   if (lora != nullptr) GRAFT_TRY(start(base, *lora, seed, made));
   GRAFT_TRY(fill_token_rows(base, made.tables, placed, true, made.model));
+  if (before != nullptr) GRAFT_TRY(keep_token_rows(*before, made.tables, made.model));
+  return std::move(made.model);
+}
+
+Result<Model> with_more_tokens(const Model& base, const Model& adapted, std::span<const NewToken> tokens) {
+  GRAFT_TRY_ASSIGN(const std::optional<NewTokens> there, new_tokens_of(adapted.metadata));
+  std::vector<NewToken> all = there ? there->tokens : std::vector<NewToken>();
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  GRAFT_TRY_ASSIGN(const NewTokens placed, place_new_tokens(base, all));
+  GRAFT_TRY_ASSIGN(const std::vector<AdapterLayer> entries, entries_of(base, adapted));
+  GRAFT_TRY_ASSIGN(Attached made, attach(base, grouped(entries, &adapted.graph), &placed));
+  copy_adapter_metadata(adapted, made.model);
+  for (const Site& site : made.sites) {
+    std::vector<std::string> names = site.parameters();
+    if (!site.pissa_a.empty()) names.insert(names.end(), {site.pissa_a, site.pissa_b});
+    for (const std::string& name : names) {
+      GRAFT_TRY_ASSIGN(const auto numbers, floats_of(adapted, name));
+      GRAFT_TRY(copy_floats(made.model, name, numbers));
+    }
+  }
+  GRAFT_TRY(fill_token_rows(base, made.tables, placed, true, made.model));
+  GRAFT_TRY(keep_token_rows(adapted, made.tables, made.model));
   return std::move(made.model);
 }
 

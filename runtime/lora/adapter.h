@@ -63,10 +63,15 @@ std::string exact_text(double number);
 Result<Model> with_lora(const Model& base, const LoraOptions& options, std::uint32_t seed);
 
 /// The model with these tokens behind its own, in its tokenizer, its embedding and its head. Their rows, which begin as
-/// the mean of all tokens', are trained and nothing else is, but for fresh adapters, where `lora` is given. Weights are
-/// borrowed as above.
+/// the mean of the rows of the base's tokens, are trained and nothing else is, but for fresh adapters, where `lora` is
+/// given. Weights are borrowed as above. `before`: the base with adapters on, where the first of these tokens are on
+/// it; their rows keep its numbers.
 Result<Model> with_new_tokens(const Model& base, std::span<const NewToken> tokens, const LoraOptions* lora = nullptr,
-                              std::uint32_t seed = 0);
+                              std::uint32_t seed = 0, const Model* before = nullptr);
+
+/// `adapted`, which is `base` with adapters or new tokens on, with these tokens behind the others: what it has keeps
+/// its bits. Borrows from `base` alone.
+Result<Model> with_more_tokens(const Model& base, const Model& adapted, std::span<const NewToken> tokens);
 
 /// The adapters alone of a model that with_lora() or with_adapter() made, as a model of its own. Borrows as above.
 /// Those of PiSSA have what they began with beside them, subtracted, at twice the rank: any program can put them on.

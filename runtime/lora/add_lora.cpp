@@ -397,12 +397,17 @@ Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options) {
   return Adder(model, options).run();
 }
 
+std::vector<float> initial_linear(const std::string& name, std::int64_t count, std::int64_t fan_in,
+                                  std::uint32_t seed) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  const std::vector<double> units = uniform_units(name, static_cast<std::size_t>(count), seed);
+  std::vector<float> out(units.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>((2 * units[i] - 1) * bound);
+  return out;
+}
+
 std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed) {
-  const double bound = 1 / std::sqrt(static_cast<double>(site.in));
-  std::vector<double> units = uniform_units(site.a, static_cast<std::size_t>(rank * site.in), seed);
-  std::vector<float> a(units.size());
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>((2 * units[i] - 1) * bound);
-  return a;
+  return initial_linear(site.a, rank * site.in, site.in, seed);
 }
 
 std::vector<float> initial_embedding_b(const LoraSite& site, std::int64_t rank, std::uint32_t seed) {

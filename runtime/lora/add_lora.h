@@ -79,8 +79,10 @@ struct LoraGraph {
 /// at all, an embedding with DoRA or PiSSA.
 Result<LoraGraph> add_lora(const Graph& model, const LoraOptions& options);
 
-/// Initial A: uniform in +-1/sqrt(in) (Kaiming with a = sqrt(5)). Numbers follow from the seed and the name, so that
-/// adapters of equal shape start different. B starts as zeros.
+/// `count` numbers uniform in +-1/sqrt(fan_in) (Kaiming with a = sqrt(5)), as weights and biases of PyTorch's Linear
+/// and Conv2d begin. They follow from the seed and the name, so that tensors of equal shape start different.
+std::vector<float> initial_linear(const std::string& name, std::int64_t count, std::int64_t fan_in, std::uint32_t seed);
+/// Initial A: initial_linear(). B starts as zeros.
 std::vector<float> initial_lora_a(const LoraSite& site, std::int64_t rank, std::uint32_t seed);
 /// Initial B of an embedding: normal, of the variance 1. A starts as zeros.
 std::vector<float> initial_embedding_b(const LoraSite& site, std::int64_t rank, std::uint32_t seed);

@@ -5,6 +5,7 @@
 #include "platform/base/json.h"
 #include "runtime/core/source_order.h"
 #include "runtime/passes/packed_sequences.h"
+#include "runtime/session/checkpoint/resize_head.h"
 
 namespace graft {
 
@@ -39,6 +40,8 @@ data::Hints training_hints_of(const Model& model) {
     }
     hints.inputs.push_back(std::move(input));
   }
+  // Classes that were added have their numbers behind those of the others, whatever the order of names.
+  if (model.metadata.contains(kMetaHead)) hints.classes = classes_of(model);
   return hints;
 }
 

@@ -43,11 +43,13 @@ class Canceller:
         late = []
         while True:
             self.at = None
+            self.context.uncancel()  # one that came after the call before
             self.begun.set()
             try:
                 return call(), late
             except cancelled:
-                late.append(time.perf_counter() - self.at)
+                if self.at is not None:
+                    late.append(time.perf_counter() - self.at)
 
     def end(self):
         self.over = True

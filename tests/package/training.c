@@ -117,7 +117,8 @@ int main(int argc, char** argv) {
   cache.folder = argv[3];
   cache.skip_self_test = 1;
   if (graft_context_open_cache(context, &cache) != GRAFT_OK) return fail(context, "cache");
-  graft_cancel(context); /* nothing is in progress: nothing happens */
+  graft_cancel(context);
+  if (graft_uncancel(context) != 1) return fail(context, "uncancel"); /* no call had taken it */
   /* Half of the device's time, 8 ms at once: the app stays smooth, the battery cool. */
   if (graft_set_pace(context, 8, 0.5) != GRAFT_OK) return fail(context, "pace");
 

@@ -1,5 +1,6 @@
 """The Python package by itself: arrays in and out, exceptions, lifetimes, threads, checkpoints, text."""
 
+import enum
 import gc
 import hashlib
 import itertools
@@ -7,9 +8,11 @@ import logging
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 import unittest.mock
 
@@ -589,6 +592,100 @@ class Checkpoints(support.PackageTest):
         self.assertEqual(found[:3], [None] * 3)
         self.assertEqual(found[3], whole.step(x, labels))
 
+    def test_what_is_closed_is_gone_and_says_so(self):
+        with graft.Context(os.environ.get("GRAFT_TEST_DEVICE")) as context:
+            self.example()
+            with context.load(self.path("mlp.graft")) as model, model.trainer(batch=8, checkpoints=True) as trainer:
+                trainer.open_checkpoint(self.path("kept"), every=1)
+                trainer.step(*images(8))
+                session = model.session()
+                with self.assertRaisesRegex(graft.InvalidArgument, "close it first"):
+                    model.load_state_dict(model.state_dict())
+            for closed in (trainer, session, model):  # a model closes what was made from it
+                self.assertTrue(closed.closed)
+                closed.close()
+            with self.assertRaisesRegex(ValueError, "The Trainer is closed"):
+                trainer.step(*images(8))
+            with self.assertRaisesRegex(ValueError, "The Session is closed"):
+                session.run({})
+            self.assertEqual(repr(model), "graft.Model(closed)")
+            again = context.load(self.path("mlp.graft"))
+            with again.trainer(batch=8, checkpoints=True) as trainer:  # the folder is free
+                self.assertEqual(trainer.open_checkpoint(self.path("kept"), resume=True).step, 1)
+            again.load_state_dict(again.state_dict())
+            data = context.data_of({"x": np.zeros((4, 3), np.float32)}, {"y": np.zeros(4, np.int32)})
+            with data.loader(batch=2) as loader:
+                next(loader)
+        with self.assertRaisesRegex(ValueError, "The DataSet is closed"):
+            data.loader()
+
+    def test_a_head_gets_classes_and_a_run_goes_on(self):
+        model = self.example()
+        x, labels = images(8)
+        options = dict(batch=8, checkpoints=True)
+        with model.trainer(**options) as trainer:
+            trainer.open_checkpoint(self.path("run"))
+            trainer.step(x, labels)
+            with self.assertRaisesRegex(ValueError, "close it first"):
+                model.resize_head(12)
+            trainer.save_checkpoint()
+        before = model.state_dict()
+        model.resize_head(12, seed=1)
+        self.assertEqual(model.outputs[0].shape, ("batch", 12))
+        for name, array in model.state_dict().items():
+            np.testing.assert_array_equal(array[:len(before[name])], before[name], name)
+        trainer = model.trainer(**options)
+        self.assertEqual(trainer.open_checkpoint(self.path("run"), resume=True).step, 1)
+        self.assertEqual(trainer.step(x, np.full(8, 11)).step, 2)
+        trainer.close()
+        with self.assertRaisesRegex(ValueError, "1 to "):
+            model.resize_head(0, replace=True)
+        model.resize_head(2, replace=True, class_names=["owl", "lynx"])
+        self.assertEqual(model.metadata["data.classes"], '["owl","lynx"]')
+
+    def test_ctrl_c_ends_a_call_and_leaves_the_state_intact(self):
+        model = self.example()
+        x, labels = images(8)
+        expected = model.trainer(batch=8, micro_batch=1)
+        trainer = model.trainer(batch=8, micro_batch=1)
+        expected.step(x, labels)
+        trainer.step(x, labels)
+        interrupted, before = 0, signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            for step in range(30):
+                expected.step(x, labels)
+                timer = threading.Timer(0.0002 * (step % 10), os.kill, (os.getpid(), signal.SIGINT))
+                try:
+                    timer.start()
+                    trainer.step(x, labels)
+                    time.sleep(1)  # it comes here where the step was faster
+                except KeyboardInterrupt:
+                    pass
+                timer.join()
+                if trainer.last_step().step < step + 2:
+                    interrupted += 1
+                    trainer.step(x, labels)
+            self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertGreater(interrupted, 0)
+        for name, array in trainer.state_dict().items():
+            np.testing.assert_array_equal(array, expected.state_dict()[name], name)
+
+    def test_words_of_the_command_line_enums_and_dtypes_are_taken(self):
+        class Loss(enum.Enum):
+            CE = "ce"
+            CROSS_ENTROPY = 7
+
+        model = self.example()
+        for options in ({"loss": "ce"}, {"loss": Loss.CE}, {"loss": Loss.CROSS_ENTROPY}, {"loss": "cross-entropy"},
+                        {"schedule": "one-cycle", "total_steps": 10}, {"precision": "f16"}, {"precision": np.float16},
+                        {"precision": np.dtype("float32")}, {"optimizer": "AdamW"}):
+            self.assertGreater(model.forecast(batch=8, **options).memory.total, 0, options)
+        with self.assertRaisesRegex(ValueError, "There is no loss 'crossentropy'; there are cross_entropy, "):
+            model.forecast(loss="crossentropy")
+
     def test_a_paced_cancelled_and_paused_run_ends_with_the_same_bits(self):
         model = self.example()
         x, labels = images(8)
@@ -619,6 +716,7 @@ class Checkpoints(support.PackageTest):
         finally:
             done.set()
             other.join()
+            self.context.uncancel()
             self.context.set_pace()
         self.assertGreater(cancelled, 0)
         for name, array in trainer.state_dict().items():

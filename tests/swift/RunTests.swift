@@ -91,6 +91,11 @@ func runsBesideTheApp() async throws {
   try await plain.run()
   try equal(try packed.output("y"), try plain.output("y"), "bytes and their numbers")
 
+  // Another number of classes.
+  let wider = try Model(context, file: file("mlp.graft"))
+  try wider.resizeHead(classes: 5, seed: 3)
+  try equal(wider.outputs[0].shape.last, 5, "classes")
+
   // A task that is cancelled before it begins, and calls on a thread beside the app's.
   let task = Task {
     withUnsafeCurrentTask { $0?.cancel() }

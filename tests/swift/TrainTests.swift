@@ -65,6 +65,7 @@ func aDisturbedRunEndsWithTheSameFile() async throws {
   }
   done.set()
   try await other.value
+  context.uncancel()
   try trainer.store()
   let out = fresh("disturbed.graft")
   try model.save(out)

@@ -317,6 +317,7 @@ TEST_F(CApiAsync, ProgressIsToldAndMayCancel) {
   EXPECT_TRUE(contains(h_.message(), "kernels were compiled")) << h_.message();
   EXPECT_EQ(session, nullptr);
   ASSERT_EQ(graft_set_progress(h_.context, nullptr, nullptr), GRAFT_OK) << h_.message();
+  (void)graft_uncancel(h_.context);
   EXPECT_EQ(graft_session_create(h_.model, &wanted, &session), GRAFT_OK) << h_.message();
   graft_session_destroy(session);
   EXPECT_EQ(graft_set_progress(nullptr, nullptr, nullptr), GRAFT_INVALID_ARGUMENT);

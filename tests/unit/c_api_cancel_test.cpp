@@ -1,10 +1,11 @@
-// The C ABI: graft_cancel() at random instants, from a second thread.
+// The C ABI and threads: graft_cancel() at random instants, from a second thread, and each thread's own message.
 #include <atomic>
 #include <chrono>
 #include <limits>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
@@ -16,10 +17,11 @@ namespace {
 /// Cancels again and again, after times that come from a generator, until it is destroyed.
 class Canceller {
  public:
-  explicit Canceller(graft_context* context) : thread_([this, context] { work(context); }) {}
+  explicit Canceller(graft_context* context) : context_(context), thread_([this, context] { work(context); }) {}
   ~Canceller() {
     stopping_ = true;
     thread_.join();
+    (void)graft_uncancel(context_);
   }
 
  private:
@@ -30,6 +32,7 @@ class Canceller {
       graft_cancel(context);
     }
   }
+  graft_context* context_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
@@ -141,19 +144,93 @@ TEST_F(CApiCancel, RunsAndEvaluationsEndAndCanBeAskedForAgain) {
     }
   }
   EXPECT_GT(cancelled, 0) << "no instant was within a call";
-  ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << "what came before a call is not of it";
+  ASSERT_EQ(graft_session_run(h_.session), GRAFT_OK) << h_.message();
   EXPECT_EQ(output(h_.session), expected);
   ASSERT_EQ(evaluate(), GRAFT_OK) << h_.message();
   EXPECT_EQ(metrics.loss, loss);
   EXPECT_EQ(state(), before);
 }
 
-TEST_F(CApiCancel, WithoutACallNothingHappens) {
-  graft_cancel(nullptr);
-  graft_cancel(h_.context);
+TEST_F(CApiCancel, EachEndsOneCall) {
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
   ASSERT_EQ(open_trainer(options_of(0)), GRAFT_OK) << h_.message();
+  int cancelled = 0;
+  for (int i = 0; i < 100; ++i) {
+    graft_cancel(h_.context);  // between two calls
+    graft_cancel(h_.context);  // the same again: one call ends for both
+    // What does not look does not take it away.
+    ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_trainer_store(h_.trainer), GRAFT_OK) << h_.message();
+    const auto call = [&] { return i % 2 == 0 ? batch_.step(h_.trainer) : graft_session_run(h_.session); };
+    cancelled += call() == GRAFT_CANCELLED ? 1 : 0;
+    ASSERT_EQ(call(), GRAFT_OK) << h_.message();
+  }
+  EXPECT_EQ(cancelled, 100);
   graft_cancel(h_.context);
+  EXPECT_EQ(graft_uncancel(h_.context), 1);
+  EXPECT_EQ(graft_uncancel(h_.context), 0);
   EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  graft_cancel(nullptr);
+  EXPECT_EQ(graft_uncancel(nullptr), 0);
+}
+
+/// Cancels when the samples of a call are done: nothing of it looks any more.
+struct Late {
+  graft_context* context;
+  graft_task* task;
+  static void tell(void* user, graft_stage stage, std::uint64_t done, std::uint64_t total) {
+    const auto& late = *static_cast<const Late*>(user);
+    if (stage != GRAFT_STAGE_SAMPLES || done != total) return;
+    if (late.task != nullptr) {
+      graft_task_cancel(late.task);
+    } else {
+      graft_cancel(late.context);
+    }
+  }
+};
+
+TEST_F(CApiCancel, OneThatComesTooLateIsTheNextCallsButATasksIsDropped) {
+  ASSERT_EQ(open_trainer(options_of(0)), GRAFT_OK) << h_.message();
+  graft_task* task = nullptr;
+  ASSERT_EQ(graft_task_create(h_.context, &task), GRAFT_OK);
+  Late late{h_.context, nullptr};
+  ASSERT_EQ(graft_set_progress(h_.context, Late::tell, &late), GRAFT_OK) << h_.message();
+  EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << h_.message();
+  EXPECT_EQ(batch_.step(h_.trainer), GRAFT_CANCELLED);
+  late.task = task;
+  graft_status outcome = GRAFT_INTERNAL;
+  ASSERT_EQ(graft_train_step_async(h_.trainer, batch_.inputs, 1, batch_.labels.data(), kSamples, nullptr,
+                                   graft_task_done, task),
+            GRAFT_OK)
+      << h_.message();
+  ASSERT_EQ(graft_task_wait(task, -1, &outcome), GRAFT_OK) << h_.message();
+  EXPECT_EQ(outcome, GRAFT_OK) << graft_task_message(task);
+  late.task = nullptr;
+  ASSERT_EQ(graft_set_progress(h_.context, nullptr, nullptr), GRAFT_OK) << h_.message();
+  EXPECT_EQ(batch_.step(h_.trainer), GRAFT_OK) << "a task's cancel is of no other call";
+  graft_task_destroy(task);
+}
+
+TEST_F(CApiCancel, EachThreadHasItsOwnMessage) {
+  constexpr int kThreads = 4, kCalls = 300;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      graft_model* model = nullptr;
+      if (std::string(graft_message(h_.context)) != "") ++wrong;
+      for (int i = 0; i < kCalls; ++i) {
+        const std::string path = "/nowhere/" + std::to_string(t) + "/" + std::to_string(i);
+        if (graft_model_load(h_.context, path.c_str(), &model) == GRAFT_OK) ++wrong;
+        const char* message = graft_message(h_.context);  // valid until this thread's next call
+        std::this_thread::yield();
+        if (std::string(message).find(path) == std::string::npos) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(h_.message(), "");
 }
 
 }  // namespace

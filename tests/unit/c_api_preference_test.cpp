@@ -1,10 +1,12 @@
 // The C ABI: preferences against a reference, and several adapters at once.
 #include <cmath>
+#include <map>
 #include <string_view>
 
 #include "graft/embed.h"
 #include "graft/language.h"
 
+#include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 
@@ -275,6 +277,67 @@ TEST_F(CPreference, NewTokensHaveRowsOfTheirOwn) {
   ASSERT_EQ(graft_model_load_adapters(h_.model, path.c_str()), GRAFT_OK) << h_.message();
   ASSERT_EQ(graft_model_add_adapters(h_.model, "r=2,targets=q_proj", 1), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_model_count(h_.model, GRAFT_PARAMETERS), 4U);
+}
+
+TEST_F(CPreference, MoreTokensKeepRowsAndAdapters) {
+  const auto numbers = [&](const std::string& name) {
+    const ValueId id = h_.model->model.graph.find_value(name);
+    const auto bytes = id.valid() ? h_.model->model.weight(id) : std::nullopt;
+    EXPECT_TRUE(bytes) << name;
+    std::vector<float> out(bytes ? bytes->size() / sizeof(float) : 0);
+    if (bytes) std::memcpy(out.data(), bytes->data(), bytes->size());
+    return out;
+  };
+  const auto parameters = [&] {
+    std::map<std::string, std::vector<float>> all;
+    for (const ValueId id : h_.model->model.graph.of_kind(ValueKind::parameter)) {
+      const std::string& name = h_.model->model.graph.value(id).name;
+      all[name] = numbers(name);
+    }
+    return all;
+  };
+  const auto is_rows = [](const std::string& name) { return name.ends_with(".new_rows"); };
+  for (const char* lora :
+       {"r=2,targets=q_proj,dropout=0.25", "r=2,targets=q_proj|v_proj,init=pissa", "r=2,targets=q_proj,dora=yes"}) {
+    ASSERT_EQ(graft_model_load_adapters(h_.model, nullptr), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_model_add_tokens(h_.model, R"(["<x>", "<y>"])"), GRAFT_OK) << h_.message();
+    const auto shift = [&] {  // as if they were trained
+      for (const ValueId id : h_.model->model.graph.of_kind(ValueKind::parameter)) {
+        std::vector<float> moved = numbers(h_.model->model.graph.value(id).name);
+        for (std::size_t i = 0; i < moved.size(); ++i) moved[i] += 0.01f * static_cast<float>(i % 7);
+        ASSERT_TRUE(h_.model->model.copy_weight(id, std::as_bytes(std::span(moved))).ok());
+      }
+    };
+    shift();
+    auto before = parameters();
+    ASSERT_EQ(graft_model_add_adapters(h_.model, lora, 1), GRAFT_OK) << h_.message();
+    for (const auto& [name, values] : before) EXPECT_EQ(parameters().at(name), values) << lora << ": " << name;
+    shift();
+    before = parameters();
+    const std::string nodes = std::to_string(h_.model->model.graph.nodes().size());
+    ASSERT_EQ(graft_model_add_tokens(h_.model, R"(["<z>"])"), GRAFT_OK) << lora << h_.message();
+    const auto after = parameters();
+    ASSERT_EQ(after.size(), before.size()) << lora;
+    for (const auto& [name, values] : before) {
+      const std::vector<float>& now = after.at(name);
+      ASSERT_GE(now.size(), values.size()) << name;
+      EXPECT_TRUE(std::equal(values.begin(), values.end(), now.begin())) << lora << ": " << name;
+      EXPECT_EQ(now.size() == values.size(), !is_rows(name)) << lora << ": " << name;
+    }
+    EXPECT_EQ(std::to_string(h_.model->model.graph.nodes().size()), nodes) << "dropout and beginnings stay";
+    // It can be saved, loaded, and trained on.
+    const std::string path = folder_.file("more.graft");
+    ASSERT_EQ(graft_model_save_adapters(h_.model, path.c_str()), GRAFT_OK) << h_.message();
+    ASSERT_EQ(graft_model_load_adapters(base_, path.c_str()), GRAFT_OK) << h_.message();
+    graft_tokenizer* tokenizer = nullptr;
+    ASSERT_EQ(graft_tokenizer_create(base_, &tokenizer), GRAFT_OK) << h_.message();
+    EXPECT_EQ(graft_tokenizer_find(tokenizer, "<y>"), 18);
+    EXPECT_EQ(graft_tokenizer_find(tokenizer, "<z>"), 19);
+    graft_tokenizer_destroy(tokenizer);
+    EXPECT_EQ(graft_model_add_tokens(h_.model, R"(["<y>"])"), GRAFT_INVALID_ARGUMENT) << "it is there";
+    EXPECT_EQ(parameters(), after) << "nothing changed";
+    ASSERT_EQ(graft_model_load_adapters(base_, nullptr), GRAFT_OK) << h_.message();
+  }
 }
 
 using CAdapters = CApi;

@@ -30,6 +30,7 @@ Action add_eval(CLI::App& app);
 Action add_merge(CLI::App& app);
 Action add_embed(CLI::App& app);
 Action add_export(CLI::App& app);
+Action add_resize(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_verify(CLI::App& app);
 

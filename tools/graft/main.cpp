@@ -37,6 +37,8 @@ constexpr Command kCommands[] = {
     {"embed", "Turn texts into vectors", graft::cli::add_embed},
     {"tokenize", "Show text as a language model's tokens, count them, or make text of them", graft::cli::add_tokenize},
     {"merge", "Add an adapter's product to the weights of its model", graft::cli::add_merge},
+    {"resize", "Give a classifier another number of classes: rows for new ones, or a head that begins anew",
+     graft::cli::add_resize},
     {"export", "Write a model or an adapter as a Hugging Face folder, a GGUF, safetensors, ONNX or TFLite file",
      graft::cli::add_export},
     {"imatrix", "Find out over a text what matters in a language model's matrices, to quantize it by",

@@ -86,6 +86,8 @@ GRAFT_JNI(jstring, deviceName)(JNIEnv* env, jclass, jlong pointer) {
 
 GRAFT_JNI(void, cancel)(JNIEnv*, jclass, jlong pointer) { graft_cancel(held<graft_context>(pointer).handle); }
 
+GRAFT_JNI(void, uncancel)(JNIEnv*, jclass, jlong pointer) { (void)graft_uncancel(held<graft_context>(pointer).handle); }
+
 GRAFT_JNI(jboolean, setPace)(JNIEnv*, jclass, jlong pointer, jdouble slice_ms, jdouble duty) {
   return graft_set_pace(held<graft_context>(pointer).handle, slice_ms, duty) == GRAFT_OK ? JNI_TRUE : JNI_FALSE;
 }
@@ -231,6 +233,24 @@ GRAFT_JNI(jobjectArray, signatures)(JNIEnv* env, jclass, jlong pointer) {
 GRAFT_JNI(void, addAdapters)(JNIEnv* env, jclass, jlong pointer, jstring options, jint seed) {
   with_text<graft_model>(env, pointer, options, [&](graft_model* model, const char* text) {
     return graft_model_add_adapters(model, text, static_cast<uint32_t>(seed));
+  });
+}
+
+GRAFT_JNI(void, resizeHead)
+(JNIEnv* env, jclass, jlong pointer, jlong classes, jobject java, jobjectArray class_names) {
+  guarded(env, [&]() -> int {
+    const auto& model = held<graft_model>(pointer);
+    Fields fields(env, java);
+    const Texts names(env, class_names);
+    auto options = sized<graft_head_options>();
+    options.output = fields.text("output");
+    options.classes = classes;
+    options.replace = fields.flag("replace");
+    options.seed = fields.bits("seed");
+    options.class_names = names.data();
+    options.class_name_count = names.size();
+    if (fields.ok() && names.ok()) succeeded(env, model.context, graft_model_resize_head(model.handle, &options));
+    return 0;
   });
 }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, 
 import numpy as np
 
 from . import _graft
+from ._owned import Owned
 from ._tensors import as_array, fill, word
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ class Batch(NamedTuple):
     last_of_epoch: bool
 
 
-class DataSet:
+class DataSet(Owned):
     """Samples by number; made by Context.open_data() and its neighbours."""
 
     def __init__(self, context: "Context", native: Any) -> None:
         self.context = context
         self._native = native
+        self._made_from(context)
 
     @property
     def samples(self) -> Optional[int]:
@@ -86,12 +88,13 @@ class DataSet:
         return Loader(self, self._native.loader(options))
 
 
-class Loader:
+class Loader(Owned):
     """Batches of a data set, as an iterator and for Trainer.train_next(); made by DataSet.loader()."""
 
     def __init__(self, data: DataSet, native: Any) -> None:
         self.data = data
         self._native = native
+        self._made_from(data)
         self._fields = data.fields
         self._sizes = [int(np.prod(field.shape, dtype="int64")) * np.dtype(_plain(field.dtype)).itemsize
                        for field in self._fields]
@@ -183,11 +186,12 @@ class Comparison(NamedTuple):
     classes: list[ClassChange]
 
 
-class Evaluation:
+class Evaluation(Owned):
     """What a model gave on a data set; made by Model.evaluation() and Trainer.evaluation()."""
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, context: "Context", native: Any) -> None:
         self._native = native
+        self._made_from(context)
         told = native.told()
         self.samples: int = told["samples"]
         #: Means over all samples; NaN where one has no meaning.

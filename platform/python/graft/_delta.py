@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Sequence, Union
 import numpy as np
 
 from . import _graft
+from ._owned import Owned
 from ._tensors import TensorInfo, fill, word
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class DeltaInfo(NamedTuple):
     kept: float  #: of an average of products: share of the exact average's squared norm that its matrices hold
 
 
-class Delta:
+class Delta(Owned):
     """`updated` less `base`: two models of one graph; where `updated` has adapters, these, or what changed of them.
 
     samples: that training used, what an average weighs by. coding: "float32", "bfloat16", "int8" (blocks with a scale) or
@@ -52,19 +53,21 @@ class Delta:
                        coding=word("coding", coding, _CODINGS), fixed_bits=fixed_bits, room=room, clip_norm=clip_norm,
                        noise=noise, residual=os.fspath(residual))
         self._native = _graft.make_delta(base._native, updated._native, options)
+        self._made_from(base.context)
 
     @classmethod
-    def _of(cls, native: Any) -> "Delta":
+    def _of(cls, context: "Context", native: Any) -> "Delta":
         made = cls.__new__(cls)
         made._native = native
+        made._made_from(context)
         return made
 
     @classmethod
     def load(cls, context: "Context", source: Union[str, "os.PathLike[str]", bytes]) -> "Delta":
         """A file by its path, or its bytes."""
         if isinstance(source, bytes):
-            return cls._of(_graft.load_delta_bytes(context._native, source))
-        return cls._of(_graft.load_delta(context._native, os.fspath(source)))
+            return cls._of(context, _graft.load_delta_bytes(context._native, source))
+        return cls._of(context, _graft.load_delta(context._native, os.fspath(source)))
 
     @classmethod
     def average(cls, context: "Context", deltas: Sequence["Delta"], *, equal: bool = False, products: bool = False,
@@ -76,7 +79,7 @@ class Delta:
         """
         options = fill(_graft.AverageOptions(), equal=equal, products=products, rank=rank, noise=noise,
                        clip_norm=clip_norm)
-        return cls._of(_graft.average_deltas(context._native, [delta._native for delta in deltas], options))
+        return cls._of(context, _graft.average_deltas(context._native, [delta._native for delta in deltas], options))
 
     @property
     def info(self) -> DeltaInfo:
@@ -114,12 +117,14 @@ class Delta:
         self._native.apply_to(model._native, rate)
 
 
-class Averager:
+class Averager(Owned):
     """Averages a delta at a time, of which none needs to stay: for many clients. Not of products."""
 
     def __init__(self, context: "Context", *, equal: bool = False, noise: float = 0, clip_norm: float = 0) -> None:
         self._native = _graft.averager(context._native, fill(_graft.AverageOptions(), equal=equal, noise=noise,
                                                              clip_norm=clip_norm))
+        self.context = context
+        self._made_from(context)
 
     def add(self, delta: Delta) -> None:
         """One more client's."""
@@ -127,10 +132,10 @@ class Averager:
 
     def finish(self) -> Delta:
         """The average of what was added; the averager is then done."""
-        return Delta._of(self._native.finish())
+        return Delta._of(self.context, self._native.finish())
 
 
-class Server:
+class Server(Owned):
     """What a server does with an average: a step of an optimizer whose gradient it is (Reddi et al. 2021).
 
     kind: "fedavg" (momentum beta1), "fedadagrad", "fedadam" or "fedyogi" (beta2); tau: the least divisor of these.
@@ -140,6 +145,8 @@ class Server:
                  tau: float = 1e-3) -> None:
         number = word("server", kind, ("fedavg", "fedadagrad", "fedadam", "fedyogi"))
         self._native = _graft.server(context._native, number, rate, beta1, beta2, tau)
+        self.context = context
+        self._made_from(context)
 
     @property
     def keeps(self) -> bool:
@@ -156,7 +163,7 @@ class Server:
 
     def step(self, base: "Model", average: Delta) -> Delta:
         """What the average becomes, for Delta.apply_to() at the rate 1."""
-        return Delta._of(self._native.step(base._native, average._native))
+        return Delta._of(self.context, self._native.step(base._native, average._native))
 
 
 def privacy(context: "Context", *, noise: float, share: float, rounds: int, delta: float) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from . import _graft
+from ._owned import Owned
 from ._tensors import CACHE_FORMATS, PRECISIONS, Memory, fill, taken, word
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _options(max_tokens: int, temperature: float, top_k: int, top_p: float, min_
                 log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable, stop=[stop] if isinstance(stop, str) else list(stop))
 
 
-class Generator:
+class Generator(Owned):
     """Writes text with a language model; made by Model.generator()."""
 
     def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
@@ -62,6 +63,7 @@ class Generator:
                        prompt_lookup=prompt_lookup, cache=word("cache", cache, CACHE_FORMATS), sequences=sequences)
         self._sequences = sequences
         self._native = model._native.generator(options)
+        self._made_from(model)
 
     def generate(self, prompt: Union[str, Sequence[int]], *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
                  min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
@@ -136,7 +138,7 @@ class Generator:
             self._native.swap_adapters("" if path is None else os.fspath(path))
 
 
-class Embedder:
+class Embedder(Owned):
     """Turns texts into vectors; made by Model.embedder()."""
 
     def __init__(self, model: "Model", *, pooling: str, normalize: bool, cut: bool, length: int, batch: int, of: str,
@@ -146,6 +148,7 @@ class Embedder:
                        normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
                        precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
         self._native = model._native.embedder(options)
+        self._made_from(model)
 
     @property
     def width(self) -> int:
@@ -186,12 +189,13 @@ class Importance(NamedTuple):
     dropped: int = 0  #: tokens of texts that are in no chunk
 
 
-class Tokenizer:
+class Tokenizer(Owned):
     """What a language model's text becomes; made by Model.tokenizer()."""
 
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._native = model._native.tokenizer()
+        self._made_from(model)
 
     def __len__(self) -> int:
         """How many tokens there are."""

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
 from . import _graft
+from ._owned import Owned
 from ._tensors import Memory, fill, taken
 from ._trainer import Forecast
 
@@ -169,7 +170,7 @@ class StreamDifference(NamedTuple):
     changed_bytes: int  #: at most: whole chunks are compared
 
 
-class Store:
+class Store(Owned):
     """The folder of a run, open to be read and tidied; made by Context.open_store().
 
     A snapshot is named by its number in decimal or a tag; "": the one that training goes on from.
@@ -178,6 +179,7 @@ class Store:
     def __init__(self, context: "Context", native: Any) -> None:
         self.context = context
         self._native = native
+        self._made_from(context)
 
     @property
     def snapshots(self) -> list[Snapshot]:

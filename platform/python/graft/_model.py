@@ -14,6 +14,7 @@ from . import _graft
 from ._data import DataSet, Evaluation, Field, GateResult, GateRow, data_by, data_of, data_options, evaluation_options
 from ._errors import InvalidArgument
 from ._generator import Embedder, Generator, Importance, ImportanceMatrix, Tokenizer
+from ._owned import Owned
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 from ._inspection import (Damage, KernelVerdict, Layer, NodeVerdict, Plan, Store, kernel_verdicts, plan_of)
 from ._trainer import Cipher, Forecast, Trainer, native_cipher, trainer_options
@@ -29,7 +30,7 @@ def _log(level: int, message: str) -> None:
     logging.getLogger("graft").log(_LEVELS[level], message)
 
 
-class Context:
+class Context(Owned):
     """A device. Everything that is made from it keeps it alive.
 
     device: index or part of the name of a Vulkan device; None takes the best; "none" opens none, for forecasts.
@@ -62,9 +63,14 @@ class Context:
         return self._native.device_name
 
     def cancel(self) -> None:
-        """From another thread: the call in progress raises Cancelled before its next submission to the device; without a
-        call nothing happens. Asked for again with the same samples, a training step goes on to the same bits."""
+        """From another thread: the call in progress, or else the next one that looks, raises Cancelled before its next
+        submission to the device. Exactly one call ends for it. With the same samples again, a training step goes on to the
+        same bits."""
         self._native.cancel()
+
+    def uncancel(self) -> bool:
+        """Withdraws a cancel() that no call has ended for; whether there was one."""
+        return self._native.uncancel()
 
     def set_pace(self, slice_ms: float = 0, duty: float = 1) -> None:
         """How much of the device calls take, from any thread and at any time; it changes no bit.
@@ -140,6 +146,8 @@ class Context:
         return kernel_verdicts(_graft.known_kernels(self._native))
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "graft.Context(closed)"
         return f"graft.Context({self.device_name!r})"
 
 
@@ -150,18 +158,19 @@ def load(path: _Path, *, context: Optional[Context] = None, check: str = "on_use
     """As Context.load; without a context, of one that is made on first use for the best device."""
     global _default_context
     if context is None:
-        if _default_context is None:
+        if _default_context is None or _default_context.closed:
             _default_context = Context()
         context = _default_context
     return context.load(path, check=check)
 
 
-class Model:
+class Model(Owned):
     """A graph with its weights; made by load()."""
 
     def __init__(self, context: Context, native: Any) -> None:
         self.context = context
         self._native = native
+        self._made_from(context)
         self._users: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
     @property
@@ -254,7 +263,7 @@ class Model:
 
         metrics: beside the loss; metric_names() has them. outcomes: for Evaluation.compare().
         """
-        return Evaluation(_graft.evaluate_model(self._native, data._native, evaluation_options(metrics, confusion, outcomes),
+        return Evaluation(self.context, _graft.evaluate_model(self._native, data._native, evaluation_options(metrics, confusion, outcomes),
                                                 trainer_options(**training)))
 
     def gate(self, data: DataSet, conditions: str, *, old: Optional["Model"] = None, path: Optional[_Path] = None,
@@ -394,13 +403,27 @@ class Model:
         self._native.add_adapters(options, seed)
 
     def add_tokens(self, tokens: Iterable[Union[str, Dict[str, Any]]]) -> None:
-        """Adds tokens to the vocabulary, in place of any adapters; adapters that are added next come beside them.
+        """Adds tokens to the vocabulary, after those that it has.
 
-        Each is a text, or {"content": text, "special": True} for one that is found only where special tokens are asked
-        for. Their rows of embedding and head begin as the mean of all tokens' and are trained; all other rows stay.
+        Each is a text, or {"content": text, "special": True} for one that is found only if special tokens are asked for.
+        Their rows of embedding and head begin as the mean of the rows of the model's own tokens, and are trained.
+        Adapters and tokens of earlier calls, and all other rows, keep their bits.
         """
         self._unused("add_tokens")
         self._native.add_tokens(json.dumps([tokens] if isinstance(tokens, str) else list(tokens)))
+
+    def resize_head(self, num_classes: int, *, output: Optional[str] = None, replace: bool = False, seed: int = 0,
+                    class_names: Sequence[str] = ()) -> None:
+        """Another number of classes for the last layer; nothing may use the model.
+
+        Old rows keep their bits, and new rows begin as in PyTorch's Linear and Conv2d, by the seed. replace: all rows begin
+        anew, and there may be fewer. output: of the classes; None: the model's only output. class_names: of the new classes
+        (replace: of all), for a model that knows its classes by names. A run of the model before can be continued:
+        Trainer.open_checkpoint(folder, resume=True).
+        """
+        self._unused("resize_head")
+        options = fill(_graft.HeadOptions(), output=output, replace=replace, seed=seed, class_names=list(class_names))
+        self._native.resize_head(num_classes, options)
 
     def load_adapters(self, path: Union[None, _Path, bytes, Mapping[str, float]]) -> None:
         """Those of a file, or of its bytes, in place of any that the model has; None: none. Of {path: weight, ...} those of several
@@ -425,16 +448,18 @@ class Model:
         self._native.save_adapters(os.fspath(path))
 
     def _unused(self, what: str) -> None:
-        users = [type(user).__name__ for user in self._users]
+        users = [type(user).__name__ for user in self._users if not user.closed]
         if users:
-            raise InvalidArgument(f"{what} changes the model, and a {users[0]} of it is still in use: delete it first.")
+            raise InvalidArgument(f"{what} changes the model, and a {users[0]} of it is still in use: close it first.")
 
     def __repr__(self) -> str:
+        if self.closed:
+            return "graft.Model(closed)"
         of = ", ".join(f"{info.name} {list(info.shape)}" for info in self.inputs)
         return f"graft.Model({of} -> {', '.join(info.name for info in self.outputs)})"
 
 
-class Session:
+class Session(Owned):
     """A model planned and recorded for one set of sizes.
 
     bindings: sizes of the named dimensions, as in {"batch": 32}. Those that are left out are taken from the arrays of
@@ -485,6 +510,7 @@ class Session:
         if self._largest and names > self._largest.keys():
             raise ValueError(f"largest lacks {', '.join(sorted(names - self._largest.keys()))}.")
         model._users.add(self)
+        self._made_from(model)
         if names <= self._fixed.keys() | self._largest.keys():
             self._plan(self._fixed or self._largest)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
@@ -70,11 +71,25 @@ def fill(options: Any, **values: Any) -> Any:
     return options
 
 
-def word(what: str, value: str, words: tuple[str, ...]) -> int:
-    """The number of a word in graft's enumerations."""
-    if value not in words:
+#: Further names of words: those of the command line.
+_SAME = {"ce": "cross_entropy", "mae": "l1", "bce_with_logits": "bce", "kl_div": "kl", "cosine_embedding": "cosine",
+         "triplet_margin": "triplet", "infonce": "info_nce", "adamw8bit": "adamw_8bit", "f32": "float32", "f16": "float16",
+         "bf16": "bfloat16"}
+
+
+def word(what: str, value: Any, words: tuple[str, ...]) -> int:
+    """The number of a word in graft's enumerations. A member of an Enum stands for its text or its name, a dtype of numpy or
+    PyTorch for its name; capitals do not count, and "-" is "_"."""
+    name = value
+    if isinstance(value, enum.Enum):
+        name = value.value if isinstance(value.value, str) else value.name
+    elif isinstance(value, (np.dtype, type)):
+        name = np.dtype(value).name
+    name = str(name).lower().replace("-", "_").replace("torch.", "")
+    name = _SAME.get(name, name)
+    if name not in words:
         raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
-    return words.index(value)
+    return words.index(name)
 
 
 def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from . import _graft
 from ._data import DataSet, Evaluation, Loader, Verdict, evaluation_options
 from ._group import TROUBLES, native_group
+from ._owned import Owned
 from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", le
     return options
 
 
-class Trainer:
+class Trainer(Owned):
     """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
 
     loss: "cross_entropy" (labels are integers; label_smoothing, class_weights), "mse", "l1", "bce" (of logits; pos_weight),
@@ -190,6 +191,7 @@ class Trainer:
         self._data = options.get("data")
         end = None if options.get("group") is None else native_group(options["group"])
         self._native = model._native.trainer(trainer_options(**{**options, "group": end}))
+        self._made_from(model)
         if end is not None:
             end.keep(self._native)
         parts = [TensorInfo(*info) for info in self._native.sample()]
@@ -232,7 +234,7 @@ class Trainer:
 
         metrics: beside the loss; metric_names() has them. More than the loss and the accuracy needs the option predictions.
         """
-        return Evaluation(_graft.evaluate_trainer(self._native, data._native, evaluation_options(metrics, confusion, outcomes)))
+        return Evaluation(self.model.context, _graft.evaluate_trainer(self._native, data._native, evaluation_options(metrics, confusion, outcomes)))
 
     def observe(self, evaluation: Evaluation, *, plateau: str = "", patience: int = 10, factor: float = 0.1,
                 early_stop: str = "", stop_patience: int = 1, min_delta: float = 0, best: str = "") -> Verdict:
@@ -406,6 +408,14 @@ class Trainer:
     def close_checkpoint(self) -> None:
         """Waits until all is on storage and closes the folder. Takes no snapshot."""
         self._native.close_checkpoint()
+
+    def close(self) -> None:
+        """As close_checkpoint(), where a folder is open; then frees what the trainer owns. A second call does nothing."""
+        try:
+            if not self.closed:
+                self.close_checkpoint()
+        finally:
+            super().close()
 
     def set_checkpoint_data(self, data: bytes, worker: int = 0) -> None:
         """Bytes of the caller's own in each further snapshot, such as its place in the data."""

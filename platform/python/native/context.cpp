@@ -125,6 +125,10 @@ void add_model(py::module_& module) {
            })
       .def("add_tokens", [](ModelHandle& self,
                             const std::string& tokens) { self.tell([&](auto& m) { return m.add_tokens(tokens); }); })
+      .def("resize_head",
+           [](ModelHandle& self, std::int64_t classes, const HeadOptions& options) {
+             self.tell([&](auto& m) { return m.resize_head(classes, options); });
+           })
       .def("load_adapters", [](ModelHandle& self,
                                const std::string& path) { self.tell([&](auto& m) { return m.load_adapters(path); }); })
       .def("merge_adapters",
@@ -193,6 +197,7 @@ void add_context(py::module_& module) {
       .def_property_readonly("device_name", [](ContextHandle& self) { return self.context().device_name(); })
       // Not through call(): they are for while another thread is in one.
       .def("cancel", [](ContextHandle& self) { self.context().cancel(); })
+      .def("uncancel", [](ContextHandle& self) { return self.context().uncancel(); })
       .def("set_pace",
            [](ContextHandle& self, double slice_ms, double duty) {
              if (const Status set = self.context().set_pace(slice_ms, duty); !set.ok()) raise(set);

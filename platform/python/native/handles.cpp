@@ -1,8 +1,51 @@
 #include "platform/python/native/handles.h"
 
+#include <csignal>
 #include <cstring>
 
 namespace graft::python {
+namespace {
+
+// Of the Interrupt that lives; read in the signal's handler.
+std::atomic<graft_context*> g_interruptible = nullptr;
+std::atomic<bool> g_interrupted = false;
+void (*g_handler_before)(int) = SIG_DFL;
+
+void on_interrupt(int signal) {
+  if (graft_context* const context = g_interruptible.load()) {
+    g_interrupted = true;
+    graft_cancel(context);
+  }
+  if (g_handler_before != SIG_DFL && g_handler_before != SIG_IGN) g_handler_before(signal);
+}
+
+}  // namespace
+
+bool Interrupt::is_wanted() {
+  static const unsigned long main_thread =
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  if (PyThread_get_thread_ident() != main_thread) return false;
+  // Modules that are imported stay: these are never freed.
+  static const auto* const signals = new py::module_(py::module_::import("signal"));
+  static const auto* const raises = new py::object(signals->attr("default_int_handler"));
+  return signals->attr("getsignal")(SIGINT).is(*raises);
+}
+
+Interrupt::Interrupt(graft_context* context, bool& came) : context_(context), came_(came) {
+  if (context_ == nullptr) return;
+  g_interrupted = false;
+  g_interruptible = context_;
+  g_handler_before = PyOS_setsig(SIGINT, on_interrupt);
+}
+
+Interrupt::~Interrupt() {
+  if (context_ == nullptr) return;
+  // A callback may have set another handler, which stays.
+  if (PyOS_getsig(SIGINT) == on_interrupt) PyOS_setsig(SIGINT, g_handler_before);
+  g_interruptible = nullptr;
+  came_ = g_interrupted;
+  if (came_) (void)graft_uncancel(context_);
+}
 
 void raise(const Status& status) {
   const py::object made =
@@ -29,13 +72,8 @@ void ContextHandle::set_progress(py::object told) {
     progress_ = std::make_unique<graft::Progress>(
         context_->get(), [this](graft_stage stage, std::uint64_t done, std::uint64_t total) {
           const py::gil_scoped_acquire acquired;
-          try {
-            if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-            return !(*told_)(static_cast<int>(stage), done, total).is(py::bool_(false));
-          } catch (py::error_already_set& error) {
-            raised_.emplace(std::move(error));
-            return false;
-          }
+          if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+          return !(*told_)(static_cast<int>(stage), done, total).is(py::bool_(false));
         });
     return Status();
   }));
@@ -76,10 +114,8 @@ void ContextHandle::retire(std::function<void()> destroy) {
   }
   py::gil_scoped_release released;
   const std::lock_guard lock(mutex_);
-  holder_ = std::this_thread::get_id();
+  const Holding holding(*this);
   destroy();
-  destroy_retired();
-  holder_ = std::thread::id();
 }
 
 void ContextHandle::destroy_retired() {

@@ -24,6 +24,23 @@ namespace py = pybind11;
 /// Throws the exception of graft._errors that the status stands for.
 [[noreturn]] void raise(const Status& status);
 
+/// As long as it lives, Ctrl-C cancels the call in progress on a context, and is told to the interpreter as well. Only
+/// one lives at a time.
+class Interrupt {
+ public:
+  /// Whether this is the main thread and Ctrl-C raises KeyboardInterrupt there; with the interpreter's lock.
+  static bool is_wanted();
+  /// Null: nothing is done. `came`: whether there was a Ctrl-C, once it is destroyed.
+  Interrupt(graft_context* context, bool& came);
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+ private:
+  graft_context* context_;
+  bool& came_;
+};
+
 class ContextHandle {
  public:
   ContextHandle() = default;
@@ -39,29 +56,26 @@ class ContextHandle {
   bool busy_here() const { return holder_.load() == std::this_thread::get_id(); }
 
   /// Runs `work` (returning Status or a Result) without the interpreter's lock and with the context's.
+  /// Ctrl-C ends it, where it is the interpreter's own that raises KeyboardInterrupt.
   template <typename Work>
   auto call(Work&& work) {
     if (busy_here()) throw std::runtime_error("A callback must not call graft with the context that calls it.");
+    const bool interruptible = Interrupt::is_wanted();
+    bool interrupted = false;
+    const LogDelivery delivery(*this);
     auto result = [&] {
       py::gil_scoped_release released;
       const std::lock_guard lock(mutex_);
-      holder_ = std::this_thread::get_id();
-      auto made = work();
-      destroy_retired();
-      holder_ = std::thread::id();
-      return made;
+      const Holding holding(*this);
+      const Interrupt interrupt(interruptible && context_ ? context_->get() : nullptr, interrupted);
+      return work();
     }();
-    deliver_log();
-    if (raised_) {
-      py::error_already_set raised = std::move(*raised_);
-      raised_.reset();
-      throw raised;
-    }
+    if (interrupted && PyErr_CheckSignals() != 0) throw py::error_already_set();
     return result;
   }
 
-  /// `told` gets (stage, done, total) on threads that call graft; False ends the call, and what it raises is raised by
-  /// the call, which ends. None: nobody is told.
+  /// `told` gets (stage, done, total) on threads that call graft; False ends the call, and what it raises ends the call
+  /// and is raised by it. None: nobody is told.
   void set_progress(py::object told);
 
   /// What graft's own threads may use is there as long as the context is.
@@ -71,6 +85,28 @@ class ContextHandle {
   void retire(std::function<void()> destroy);
 
  private:
+  /// As long as it lives, this thread holds the context.
+  class Holding {
+   public:
+    explicit Holding(ContextHandle& of) : of_(of) { of_.holder_ = std::this_thread::get_id(); }
+    ~Holding() {
+      of_.destroy_retired();
+      of_.holder_ = std::thread::id();
+    }
+
+   private:
+    ContextHandle& of_;
+  };
+  /// What was logged in a call is delivered when it ends, which has the interpreter's lock.
+  class LogDelivery {
+   public:
+    explicit LogDelivery(ContextHandle& of) : of_(of) {}
+    ~LogDelivery() { of_.deliver_log(); }
+
+   private:
+    ContextHandle& of_;
+  };
+
   static void take_log(void* user, graft_log_level level, const char* message);
   void deliver_log();
   void destroy_retired();
@@ -83,7 +119,6 @@ class ContextHandle {
   std::vector<std::shared_ptr<void>> kept_;
   std::optional<py::object> log_;
   std::optional<py::object> told_;
-  std::optional<py::error_already_set> raised_;  // by told_
   std::optional<graft::Context> context_;
   std::unique_ptr<graft::Progress> progress_;
 };

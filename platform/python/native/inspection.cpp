@@ -207,7 +207,8 @@ struct DevicesDeleter {
 
 /// A dict for each device.
 py::list find_devices(const ContextOptions& given) {
-  const graft_context_options raw = detail::raw_options(given);
+  detail::ContextCalls calls(given);
+  const graft_context_options raw = detail::raw_options(calls);
   graft_devices* found = nullptr;
   const graft_status code = graft_devices_find(&raw, &found);
   const std::unique_ptr<graft_devices, DevicesDeleter> owned(found);

@@ -34,6 +34,12 @@ void sizes(Class& bound, const char* name, std::vector<Binding> Options::*member
 }
 
 void add_trainer_options(py::module_& module) {
+  py::class_<HeadOptions>(module, "HeadOptions")
+      .def(py::init<>())
+      .def_readwrite("output", &HeadOptions::output)
+      .def_readwrite("replace", &HeadOptions::replace)
+      .def_readwrite("seed", &HeadOptions::seed)
+      .def_readwrite("class_names", &HeadOptions::class_names);
   py::class_<ParameterGroup>(module, "ParameterGroup")
       .def(py::init<>())
       .def_readwrite("pattern", &ParameterGroup::pattern)

@@ -35,34 +35,20 @@ Result<std::string> text_of(Generator& generator, const std::vector<std::int32_t
 template <typename Prompt>
 py::bytes generate(GeneratorHandle& self, const Prompt& prompt, GenerateOptions options, const py::object& on_text,
                    const py::object& on_token) {
-  std::optional<py::error_already_set> raised;
-  // Also without a callback: Ctrl-C ends the text.
+  // Also without a callback: handlers of signals run between two tokens.
   options.on_text = [&](std::string_view piece) {
     const py::gil_scoped_acquire acquired;
-    try {
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-      return on_text.is_none() || !on_text(py::bytes(piece.data(), piece.size())).is(py::bool_(false));
-    } catch (py::error_already_set& error) {
-      raised.emplace(std::move(error));
-      return false;
-    }
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    return on_text.is_none() || !on_text(py::bytes(piece.data(), piece.size())).is(py::bool_(false));
   };
   if (!on_token.is_none()) {
     options.on_token = [&](std::int32_t token, std::span<const float> logits) {
       const py::gil_scoped_acquire acquired;
-      try {
-        const py::array_t<float> scores(static_cast<py::ssize_t>(logits.size()), logits.data());
-        return !raised && !on_token(token, scores).is(py::bool_(false));
-      } catch (py::error_already_set& error) {
-        raised.emplace(std::move(error));
-        return false;
-      }
+      const py::array_t<float> scores(static_cast<py::ssize_t>(logits.size()), logits.data());
+      return !on_token(token, scores).is(py::bool_(false));
     };
   }
-  const auto context = self.context();
-  auto text = context->call([&] { return text_of(*self, prompt, options); });
-  if (raised) throw std::move(*raised);
-  return py::bytes(value_of(std::move(text)));
+  return py::bytes(self.ask([&](auto& generator) { return text_of(generator, prompt, options); }));
 }
 
 Result<std::vector<Generated>> texts_of(Generator& generator, const std::vector<std::vector<std::int32_t>>& prompts,

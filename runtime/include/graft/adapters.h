@@ -10,15 +10,16 @@ extern "C" {
 
 /* While a model has adapters, everything else is frozen, and graft_trainer_store stores the adapters. The model
    must have no sessions, generators or trainers when they change or are merged. */
-/* Fresh adapters in place of any that it has (but for fresh tokens):
+/* Adds fresh adapters, which replace those that the model has. Tokens of graft_model_add_tokens stay, and their rows
+   keep their bits; those that graft_model_load_adapters loaded go with their file's adapters. `options`:
    "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=no,rslora=no,init=default", any part of which may be left out;
    NULL for the defaults. */
 GRAFT_API graft_status graft_model_add_adapters(graft_model* model, const char* options, uint32_t seed);
-/* Tokens for its vocabulary, in place of any adapters that it has. `tokens`: a JSON array of texts, or of
-   {"content": TEXT, "special": true}, which are found only where special tokens are asked for. Texts are tokenized with
-   them from then on. Their rows of embedding and head begin as the mean of all tokens' and are trained alone, with
-   fresh adapters where graft_model_add_adapters follows; all other rows keep their bits. Saving, loading and merging of
-   adapters is of them, too. */
+/* Adds tokens to the vocabulary, after those that it has. `tokens`: a JSON array of texts, or of
+   {"content": TEXT, "special": true}, which are found only if special tokens are asked for. Texts are tokenized with
+   them from then on. Their rows of embedding and head begin as the mean of the rows of the model's own tokens. Only
+   these rows and adapters are trained; all other rows keep their bits. Tokens and adapters of earlier calls stay, and
+   keep their bits. Saving, loading and merging adapters includes the tokens. */
 GRAFT_API graft_status graft_model_add_tokens(graft_model* model, const char* tokens);
 /* Gives it the adapters of a file in place of any that it has; NULL: none. */
 GRAFT_API graft_status graft_model_load_adapters(graft_model* model, const char* path);

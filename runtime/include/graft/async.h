@@ -21,7 +21,7 @@ typedef void (*graft_done)(void* user, graft_status status, const char* message)
 
 /* graft_session_run, which begins when what was asked for on this context before is done, and is told to `done`. Where
    the call itself fails, `done` is not told. Until then other calls on the context wait as they do for any call; the
-   session may be destroyed, and goes when the run is over. graft_cancel ends a run that has begun. */
+   session may be destroyed, and goes when the run is over. graft_task_cancel ends it, begun or not. */
 GRAFT_API graft_status graft_session_run_async(graft_session* session, graft_done done, void* user);
 /* graft_train_step in the same way. The samples and `metrics`, which may be NULL, must stay where they are until `done`
    is told; the array `inputs` need not. */
@@ -55,8 +55,9 @@ GRAFT_API void graft_task_done(void* task, graft_status status, const char* mess
 GRAFT_API graft_status graft_task_wait(graft_task* task, double timeout_ms, graft_status* outcome);
 /* The sentence of the failure, once it is over; else "". Valid until the task is given to something else. */
 GRAFT_API const char* graft_task_message(graft_task* task);
-/* What waits does not begin; what has begun ends as by graft_cancel. Both end as GRAFT_CANCELLED; nothing else of the
-   context does. From any thread. */
+/* A call that waits does not begin; one that has begun ends at its next look, as by graft_cancel. Both end as
+   GRAFT_CANCELLED. No other call on the context does: a cancel that comes too late for this call is dropped. This is
+   the way to cancel one step, run or text. From any thread. */
 GRAFT_API void graft_task_cancel(graft_task* task);
 
 /* ---- Progress --------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <future>
 #include <memory>
@@ -20,20 +21,41 @@ inline namespace v0 {
 
 namespace detail {
 
-/// The future of what `ask(done, user)` begins; `context` has the sentence where it does not begin.
+/// Who waits for the end of a call.
+struct Promised {
+  explicit Promised(const graft_context* of) : context(of) {}
+  /// The promise becomes `ended`, or what a function of the app's threw in the call.
+  void keep(graft_status code, const char* message) noexcept {
+#if defined(__cpp_exceptions)
+    try {
+      Thrown::rethrow(code, context);
+      promise.set_value(Status(code, message));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+#else
+    promise.set_value(Status(code, message));
+#endif
+  }
+  const graft_context* context;
+  std::promise<Status> promise = {};
+};
+
+/// The future of the call that `ask(done, user)` begins. If a function of the app's throws in the call, get() throws
+/// it.
 template <typename Ask>
 std::future<Status> ask_async(const graft_context* context, Ask ask) {
-  auto promise = std::make_unique<std::promise<Status>>();
-  std::future<Status> future = promise->get_future();
+  auto promised = std::make_unique<Promised>(context);
+  std::future<Status> future = promised->promise.get_future();
   const graft_done done = [](void* user, graft_status code, const char* message) {
-    const std::unique_ptr<std::promise<Status>> told(static_cast<std::promise<Status>*>(user));
-    told->set_value(Status(code, message));
+    const std::unique_ptr<Promised> told(static_cast<Promised*>(user));
+    told->keep(code, message);
   };
-  const graft_status code = ask(done, promise.get());
+  const graft_status code = ask(done, promised.get());
   if (code == GRAFT_OK) {
-    (void)promise.release();  // done's now
+    (void)promised.release();  // done's now
   } else {
-    promise->set_value(to_status(code, context));
+    promised->promise.set_value(to_status(code, context));
   }
   return future;
 }
@@ -70,9 +92,8 @@ class Task {
   /// For what is made from this context.
   static Result<Task> create(graft_context* context) {
     graft_task* handle = nullptr;
-    Status made = of(graft_task_create(context, &handle));
-    if (!made.ok()) return made;
-    return Task(handle);
+    const graft_status code = graft_task_create(context, &handle);
+    return detail::made(code, context, Task(handle, context));
   }
   /// See graft_session_run_async.
   Status run(Session& session) { return of(graft_session_run_async(session.get(), graft_task_done, get())); }
@@ -88,31 +109,36 @@ class Task {
     metrics.struct_size = sizeof metrics;
     return of(graft_train_next_async(trainer.get(), loader.get(), &more, &metrics, graft_task_done, get()));
   }
-  /// How it ended, once it is over; GRAFT_TIMEOUT where it is not by then.
+  /// How the call ended, once it is over; GRAFT_TIMEOUT if it is not over by then. Throws what a function of the app's
+  /// threw in the call.
   template <typename Rep, typename Period>
   Status wait(std::chrono::duration<Rep, Period> timeout) {
     return ended(std::chrono::duration<double, std::milli>(timeout).count());
   }
-  Status wait() { return ended(-1); }          ///< without end
-  void cancel() { graft_task_cancel(get()); }  ///< that alone; from any thread
+  Status wait() { return ended(-1); }          ///< without a limit
+  void cancel() { graft_task_cancel(get()); }  ///< this call and no other; from any thread
   /// For other functions of graft/async.h, with graft_task_done.
   graft_task* get() const { return handle_.get(); }
 
  private:
-  explicit Task(graft_task* handle) : handle_(handle) {}
-  static Status of(graft_status code) { return code == GRAFT_OK ? Status() : Status(code, graft_status_name(code)); }
+  Task(graft_task* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status of(graft_status code) const { return detail::to_status(code, context_); }
   Status ended(double timeout_ms) {
     graft_status outcome = GRAFT_OK;
     Status waited = of(graft_task_wait(get(), timeout_ms, &outcome));
-    return waited.ok() ? Status(outcome, graft_task_message(get())) : waited;
+    if (!waited.ok()) return waited;
+    detail::Thrown::rethrow(outcome, context_);
+    return Status(outcome, graft_task_message(get()));
   }
   detail::Handle<graft_task, graft_task_destroy> handle_;
+  graft_context* context_;
 };
 
-/// As long as it lives, a function is told how far calls on a context are: see graft_progress.
+/// As long as it lives, a function is told how far calls on a context are: see graft_progress. If the function throws,
+/// the call ends as by graft_cancel and throws the same.
 class Progress {
  public:
-  /// false: the call ends as by graft_cancel.
+  /// false: as graft_cancel.
   using Told = std::function<bool(graft_stage stage, std::uint64_t done, std::uint64_t total)>;
 
   /// The context outlives it. Not in a callback.
@@ -126,7 +152,8 @@ class Progress {
  private:
   static void tell(void* user, graft_stage stage, std::uint64_t done, std::uint64_t total) {
     const auto* const progress = static_cast<const Progress*>(user);
-    if (!progress->told_(stage, done, total)) graft_cancel(progress->context_);
+    const auto told = [&] { return progress->told_(stage, done, total); };
+    if (!detail::Thrown::caught(progress->context_, false, told)) graft_cancel(progress->context_);
   }
   graft_context* context_;
   Told told_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graft/graft.h"
+#include "graft/thrown.hpp"
 
 namespace graft {
 // The version is part of every symbol's name: the library's own classes have other names.
@@ -45,11 +46,21 @@ class [[nodiscard]] Result {
   /// Why there is none; a success where there is one.
   const Status& status() const { return status_; }
   /// The value; requires ok().
-  T& value() { return *value_; }
+  T& value() & { return *value_; }
   /// The value; requires ok().
-  T& operator*() { return *value_; }
+  const T& value() const& { return *value_; }
+  /// The value, moved out; requires ok().
+  T&& value() && { return std::move(*value_); }
+  /// The value; requires ok().
+  T& operator*() & { return *value_; }
+  /// The value; requires ok().
+  const T& operator*() const& { return *value_; }
+  /// The value, moved out; requires ok().
+  T&& operator*() && { return std::move(*value_); }
   /// The value; requires ok().
   T* operator->() { return &*value_; }
+  /// The value; requires ok().
+  const T* operator->() const { return &*value_; }
 
  private:
   Status status_;
@@ -71,7 +82,8 @@ struct Binding {
   std::int64_t size = 0;
 };
 
-/// As graft_context_options; empty strings for the defaults.
+/// As graft_context_options; empty strings for the defaults. If `log` or `allocate` throws, the call that it is called
+/// by throws the same; what `log` throws on graft's own threads is dropped.
 struct ContextOptions {
   std::string device = {};
   std::string vulkan_library = {};
@@ -97,10 +109,20 @@ struct Deleter {
 template <typename T, void (*Destroy)(T*)>
 using Handle = std::unique_ptr<T, Deleter<T, Destroy>>;
 
+/// Throws what a function of the app's threw in the call.
 inline Status to_status(graft_status code, const graft_context* context) {
+  Thrown::rethrow(code, context);
   if (code == GRAFT_OK) return {};
   const std::string message = graft_message(context);  // "" where there was no memory for a context
   return Status(code, message.empty() ? graft_status_name(code) : message);
+}
+
+/// `object`, which owns what a call made, or why there is none.
+template <typename T>
+Result<T> made(graft_status code, const graft_context* context, T object) {
+  Status status = to_status(code, context);
+  if (!status.ok()) return status;
+  return object;
 }
 
 template <typename Info>
@@ -127,17 +149,39 @@ inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindi
   return raw;
 }
 
-inline graft_context_options raw_options(const ContextOptions& options) {
+/// A context's functions, which the library calls as long as it lives.
+struct ContextCalls {
+  explicit ContextCalls(const ContextOptions& given) : options(given) {}
+
+  static void write_log(void* user, graft_log_level level, const char* message) {
+    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
+    (void)Thrown::caught(nullptr, 0, [&] { return of.log(of.log_user, level, message), 0; });
+  }
+  static void* allocate(void* user, std::size_t bytes, std::size_t alignment) {
+    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
+    return Thrown::caught(nullptr, static_cast<void*>(nullptr),
+                          [&] { return of.allocate(of.allocator_user, bytes, alignment); });
+  }
+  static void deallocate(void* user, void* pointer, std::size_t bytes, std::size_t alignment) {
+    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
+    of.deallocate(of.allocator_user, pointer, bytes, alignment);
+  }
+  ContextOptions options;
+};
+
+/// `calls` must stay as long as the context.
+inline graft_context_options raw_options(ContextCalls& calls) {
+  const ContextOptions& options = calls.options;
   auto raw = sized<graft_context_options>();
   raw.device = or_null(options.device);
   raw.vulkan_library = or_null(options.vulkan_library);
   raw.vulkan_get_instance_proc_addr = options.vulkan_get_instance_proc_addr;
   raw.pipeline_cache = or_null(options.pipeline_cache);
-  raw.allocate = options.allocate;
-  raw.deallocate = options.deallocate;
-  raw.allocator_user = options.allocator_user;
-  raw.log = options.log;
-  raw.log_user = options.log_user;
+  raw.allocate = options.allocate == nullptr ? nullptr : ContextCalls::allocate;
+  raw.deallocate = options.deallocate == nullptr ? nullptr : ContextCalls::deallocate;
+  raw.allocator_user = &calls;
+  raw.log = options.log == nullptr ? nullptr : ContextCalls::write_log;
+  raw.log_user = &calls;
   raw.log_level = options.log_level;
   raw.matmul_precision = options.matmul_precision;
   raw.priority = options.priority;

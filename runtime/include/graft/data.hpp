@@ -121,9 +121,8 @@ class DataSet {
     raw.memory_limit = options.memory_limit;
     raw.read_threads = options.read_threads;
     graft_loader* loader = nullptr;
-    Status made = detail::to_status(graft_loader_create(handle_.get(), &raw, &loader), context_);
-    if (!made.ok()) return made;
-    return Loader(loader, context_);
+    const graft_status code = graft_loader_create(handle_.get(), &raw, &loader);
+    return detail::made(code, context_, Loader(loader, context_));
   }
   /// What a model without adapters (Model::get()) makes of the texts of preferences becomes part of the samples.
   Status add_reference(graft_model* model, std::uint32_t batch = 0) {
@@ -147,9 +146,8 @@ class DataSet {
   /// loader at a time.
   Result<DataSet> select(const std::vector<std::uint64_t>& rows) {
     graft_data_set* part = nullptr;
-    Status made = detail::to_status(graft_data_select(handle_.get(), rows.data(), rows.size(), &part), context_);
-    if (!made.ok()) return made;
-    return DataSet(part, context_, read_);
+    const graft_status code = graft_data_select(handle_.get(), rows.data(), rows.size(), &part);
+    return detail::made(code, context_, DataSet(part, context_, read_));
   }
   /// The rows of each of so many parts, to select: "iid", "dirichlet=ALPHA", "shards=N".
   Result<std::vector<std::vector<std::uint64_t>>> split(const std::string& way, std::uint64_t parts,
@@ -179,7 +177,13 @@ class DataSet {
 
  private:
   friend class Context;
-  DataSet(graft_data_set* handle, graft_context* context, std::shared_ptr<Read> read)
+  /// A function of the app's, as graft calls it.
+  struct ReadCall {
+    ReadCall(graft_context* of, Read function) : context(of), read(std::move(function)) {}
+    graft_context* context;
+    Read read;
+  };
+  DataSet(graft_data_set* handle, graft_context* context, std::shared_ptr<ReadCall> read)
       : read_(std::move(read)), handle_(handle), context_(context) {}
   static std::vector<graft_field> raw_fields(const std::vector<Field>& fields) {
     std::vector<graft_field> raw;
@@ -193,7 +197,7 @@ class DataSet {
     }
     return raw;
   }
-  std::shared_ptr<Read> read_;  // what the set calls; before it
+  std::shared_ptr<ReadCall> read_;  // what the set calls; before it
   detail::Handle<graft_data_set, graft_data_destroy> handle_;
   graft_context* context_;
 };

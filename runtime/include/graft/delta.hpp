@@ -20,9 +20,8 @@ class Residual {
   /// Of a client that has sent nothing yet.
   static Result<Residual> create(const Context& context) {
     graft_residual* made = nullptr;
-    Status status = detail::to_status(graft_residual_create(context.get(), &made), context.get());
-    if (!status.ok()) return status;
-    return Residual(made);
+    const graft_status code = graft_residual_create(context.get(), &made);
+    return detail::made(code, context.get(), Residual(made));
   }
   graft_residual* get() const { return handle_.get(); }  ///< for what only the C ABI has
 
@@ -162,9 +161,8 @@ class Delta {
   template <typename Make>
   static Result<Delta> made(graft_context* context, Make make) {
     graft_delta* delta = nullptr;
-    Status status = detail::to_status(make(&delta), context);
-    if (!status.ok()) return status;
-    return Delta(delta, context);
+    const graft_status code = make(&delta);
+    return detail::made(code, context, Delta(delta, context));
   }
   Delta(graft_delta* handle, graft_context* context) : handle_(handle), context_(context) {}
   Status status(graft_status code) const { return detail::to_status(code, context_); }
@@ -179,9 +177,8 @@ class Averager {
   static Result<Averager> create(const Context& context, const AverageOptions& options = {}) {
     const graft_average_options raw = Delta::raw_options(options);
     graft_averager* made = nullptr;
-    Status status = detail::to_status(graft_averager_create(context.get(), &raw, &made), context.get());
-    if (!status.ok()) return status;
-    return Averager(made, context.get());
+    const graft_status code = graft_averager_create(context.get(), &raw, &made);
+    return detail::made(code, context.get(), Averager(made, context.get()));
   }
   /// One more client's.
   Status add(const Delta& delta) { return detail::to_status(graft_averager_add(handle_.get(), delta.get()), context_); }
@@ -217,9 +214,8 @@ class Server {
     raw.tau = options.tau;
     raw.own_beta2 = 1;
     graft_server* made = nullptr;
-    Status status = detail::to_status(graft_server_create(context.get(), &raw, &made), context.get());
-    if (!status.ok()) return status;
-    return Server(made, context.get());
+    const graft_status code = graft_server_create(context.get(), &raw, &made);
+    return detail::made(code, context.get(), Server(made, context.get()));
   }
   /// Whether it has moments, which the next round needs.
   bool keeps() const { return graft_server_keeps(handle_.get()) != 0; }

@@ -126,9 +126,8 @@ class Evaluation {
     raw.outcomes = options.outcomes ? 1 : 0;
     raw.training = training;
     graft_evaluation* made = nullptr;
-    Status got = detail::to_status(call(&raw, &made), context);
-    if (!got.ok()) return got;
-    return Evaluation(made, context);
+    const graft_status code = call(&raw, &made);
+    return detail::made(code, context, Evaluation(made, context));
   }
   detail::Handle<graft_evaluation, graft_evaluation_destroy> handle_;
   graft_context* context_;

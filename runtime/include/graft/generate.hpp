@@ -42,7 +42,7 @@ using LogitBias = graft_logit_bias;
 /// As graft_token_probability.
 using TokenProbability = graft_token_probability;
 
-/// As graft_generate_options.
+/// As graft_generate_options. If on_text or on_token throws, the text ends and the call throws the same.
 struct GenerateOptions {
   std::uint32_t max_tokens = 256;  ///< 0: the caches take the prompt in, and nothing is generated
   double temperature = 0;          ///< 0: always the most probable token
@@ -221,13 +221,16 @@ class Generator {
       options.user = const_cast<GenerateOptions*>(&from);  // handed back as const
       if (from.on_text) {
         options.on_text = [](void* user, const char* text, std::size_t bytes) {
-          return static_cast<const GenerateOptions*>(user)->on_text(std::string_view(text, bytes)) ? 1 : 0;
+          const auto& of = *static_cast<const GenerateOptions*>(user);
+          const auto told = [&] { return of.on_text(std::string_view(text, bytes)); };
+          return detail::Thrown::caught(nullptr, false, told) ? 1 : 0;
         };
       }
       if (from.on_token) {
         options.on_token = [](void* user, std::int32_t token, const float* logits, std::size_t vocabulary) {
-          const std::span scores(logits, vocabulary);
-          return static_cast<const GenerateOptions*>(user)->on_token(token, scores) ? 1 : 0;
+          const auto& of = *static_cast<const GenerateOptions*>(user);
+          const auto told = [&] { return of.on_token(token, std::span(logits, vocabulary)); };
+          return detail::Thrown::caught(nullptr, false, told) ? 1 : 0;
         };
       }
     }
@@ -240,9 +243,10 @@ class Generator {
     auto kept = std::make_unique<GenerateOptions>(options);  // whose callbacks are called later
     const Raw raw(*kept);
     std::uint64_t id = 0;
-    Status done = status(call(&raw.options, &id));
+    const graft_status code = call(&raw.options, &id);
+    if (code == GRAFT_OK) submitted_[id] = std::move(kept);
+    Status done = status(code);
     if (!done.ok()) return done;
-    submitted_[id] = std::move(kept);
     return id;
   }
 

@@ -5,13 +5,15 @@
  *    as long as something that was made from it lives, so that the order does not matter (garbage collectors have
  * none).
  *  - A context has a lock: calls on it and on everything made from it run one at a time, and a second thread waits. (A
- *    lock and not the thread's name, since runtimes move an app's tasks from thread to thread.) A message and pointers
- *    that graft gives back are still those of the last call, whoever made it. Contexts are independent of each other.
+ *    lock and not the thread's name, since runtimes move an app's tasks from thread to thread.) Each thread has its own
+ *    message. Pointers that graft gives back are those of the last call, whichever thread made it. Contexts are
+ *    independent of each other.
  *  - A callback must not call graft on the context that called it: it gets GRAFT_INVALID_ARGUMENT, and destroying does
- *    nothing there. From logs and ciphers, which may run on graft's own threads, that holds for every context.
+ *    nothing there. From logs and ciphers, which may run on graft's own threads, that holds for every context. It must
+ *    return: an exception or a longjmp through graft's frames is undefined. (The functions of graft.hpp may throw.)
  *  - A call that fails has changed nothing, but where it says so.
  *  - Every fallible function returns a graft_status; graft_message(context) then holds one sentence about the failure,
- *    valid until the next call on that context. Nothing is printed, thrown or aborted.
+ *    valid until the thread's next call on that context. Nothing is printed, thrown or aborted.
  *  - Option structs start with struct_size = sizeof(the struct), so that fields can be added later. A field that is
  *    zero means the default.
  *  - Pointers that graft gives back are valid until the next call on the same object, unless said otherwise.
@@ -140,21 +142,30 @@ typedef struct graft_context_options { /* What a context is made with. */
    there was no memory for one. */
 GRAFT_API graft_status graft_context_create(const graft_context_options* options, graft_context** context);
 GRAFT_API void graft_context_destroy(graft_context* context);
-/* From any thread, and from callbacks: the call in progress on the context returns GRAFT_CANCELLED before its next
-   submission to the device; without a call, nothing happens. Training, evaluation, running, generating and gradients
-   look at it, planning does between the orders that it tries, and the making of sessions and generators after every few
-   kernels. (For conversions see graft_convert_options.) Nothing has changed then, but that the outputs of a session's
-   last run are gone. A training step is left between two micro-batches, at the latest when the one that has begun to
-   change accumulators or parameters is done: ask again with the same samples, and it goes on to the same bits. */
+/* Cancels the call in progress on the context; without one, or if it no longer looks, the next call that looks. Exactly
+   one call returns GRAFT_CANCELLED for it, and no cancel is lost. May be called from any thread, from callbacks and
+   from signal handlers. Several cancels before that call returns count as one. A call looks before each submission to
+   the device: training, evaluation, running, generating and gradients. Planning looks between the orders that it tries,
+   and the making of sessions and generators after every few kernels. (For conversions see graft_convert_options.) A
+   submission that has begun is done first, so that a step that is a single submission ends with GRAFT_OK, and the next
+   call returns GRAFT_CANCELLED at once; graft_set_pace makes submissions shorter. All other calls (reading, saving,
+   setting inputs) neither look nor take the cancel away. Nothing has changed after GRAFT_CANCELLED, but that the
+   outputs of a session's last run are gone. A training step is left between two micro-batches, at the latest when the
+   one that has begun to change accumulators or parameters is done: ask again with the same samples, and it goes on to
+   the same bits. To cancel one call and never another, run it with a task: graft_task_cancel (graft/async.h). */
 GRAFT_API void graft_cancel(graft_context* context);
+/* Withdraws a graft_cancel that no call has returned GRAFT_CANCELLED for; 1 if there was one, else 0. From any thread.
+   For an app that cancelled a loop and has left it: its next call is then another one. */
+GRAFT_API int graft_uncancel(graft_context* context);
 /* How much of the device calls on this context take, from any thread, also while one is in progress. It changes no bit.
    slice_ms: how long the device shall work at most before others get a turn, 0.5 to 60000; 0 for about 100. What was
    longer twice is submitted in pieces from then on, large dispatches by their workgroups; the first runs, copies of
    state, and kernels that a driver compiles at their first use may take longer.
    duty: the share of time in which the device works, 0.01 to 1; 0 is 1. Calls rest in between, until graft_cancel.
-   With a slice the context logs its submissions. GRAFT_INVALID_ARGUMENT, without a message, for numbers outside. */
+   With a slice the context logs its submissions. GRAFT_INVALID_ARGUMENT for numbers outside. */
 GRAFT_API graft_status graft_set_pace(graft_context* context, double slice_ms, double duty);
-/* The sentence of the last failure on this context; "" where there was none. */
+/* The sentence of this thread's last call on the context that failed; "" if none did. Failures of other threads do not
+   change it. */
 GRAFT_API const char* graft_message(const graft_context* context);
 /* The name of the device, as its driver gives it, for as long as the context lives. */
 GRAFT_API const char* graft_device_name(const graft_context* context);
@@ -296,7 +307,8 @@ GRAFT_API graft_status graft_session_tensor(const graft_session* session, graft_
 /* A sentence on the weights that are streamed from the file to keep to the budget; "" where none are, and for NULL.
    Valid until the session's next call of this. */
 GRAFT_API const char* graft_session_streaming(graft_session* session);
-/* An output of the last run, as long as it was there, or "grad:NAME" of wrt. data, bytes and info may be NULL. */
+/* An output of the last run, or "grad:NAME" of wrt; of an output with a data-dependent size, the rows that are there.
+   The data is valid until the session's next run, resize, pause or swap. data, bytes and info may be NULL. */
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);
 
@@ -314,6 +326,7 @@ GRAFT_API graft_status graft_session_output(graft_session* session, const char* 
 #include "graft/evaluate.h"
 #include "graft/gate.h"
 #include "graft/generate.h"
+#include "graft/head.h"
 #include "graft/importance.h"
 #include "graft/inputs.h"
 #include "graft/language.h"

@@ -1,5 +1,6 @@
 // graft's C++ API: owning handles over the C ABI (graft.h), header only, so that one binary library serves every
-// compiler. The rules of graft.h hold: one thread per context, tensors row-major in the source model's order.
+// compiler; it needs C++20. The rules of graft.h hold. Functions of the app's that graft calls may throw: the call that
+// they are called by ends, leaves all as after a cancel or a failure, and throws the same.
 //
 //   auto context = graft::Context::create();
 //   if (!context.ok()) return complain(context.status().message());
@@ -29,7 +30,15 @@
 namespace graft {
 inline namespace v0 {
 
-/// A loaded model. Must outlive its sessions and trainers.
+/// As graft_head_options.
+struct HeadOptions {
+  std::string output = {};                    ///< of the classes; empty: the model's only output
+  bool replace = false;                       ///< all rows begin anew; else old rows keep their bits
+  std::uint32_t seed = 0;                     ///< of new rows
+  std::vector<std::string> class_names = {};  ///< of the new classes (replace: of all)
+};
+
+/// A loaded model. What was made from it may outlive it.
 class Model {
  public:
   /// What the model takes, in order; -1 stands for a named dimension.
@@ -38,7 +47,7 @@ class Model {
   std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }
   /// Keyed by fully qualified name (TensorInfo::name), in the file's order.
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }
-  /// Running statistics, which training moves; and weights that are not trained.
+  /// Running statistics, which training moves.
   std::vector<TensorInfo> buffers() const { return tensors(GRAFT_BUFFERS); }
   /// Weights that are not trained.
   std::vector<TensorInfo> constants() const { return tensors(GRAFT_CONSTANTS); }
@@ -61,7 +70,7 @@ class Model {
       return graft_model_read(handle_.get(), name.c_str(), data, bytes, info);
     });
   }
-  /// Other numbers in its place. No session, generator or trainer may exist then.
+  /// Other numbers in its place: NaN and infinity are refused. The model must have no sessions, generators or trainers.
   template <typename T>
   Status write(const std::string& name, std::span<const T> data) {
     return status(graft_model_write(handle_.get(), name.c_str(), data.data(), data.size_bytes()));
@@ -99,15 +108,16 @@ class Model {
     return tensors;
   }
 
-  /// Low-rank adapters: fresh ones ("r=8,alpha=16,targets=q_proj|v_proj"), or those of a file; each call replaces what
-  /// was on, and an empty path takes it off. No session, generator or trainer may exist then.
+  /// Adds fresh low-rank adapters ("r=8,alpha=16,targets=q_proj|v_proj"), which replace those that the model has;
+  /// tokens of add_tokens() keep their rows. For this and all calls about adapters, no session, generator or trainer of
+  /// the model may exist.
   Status add_adapters(const std::string& options = {}, std::uint32_t seed = 0) {
     return status(graft_model_add_adapters(handle_.get(), options.c_str(), seed));
   }
-  /// Tokens for its vocabulary, whose rows are trained alone, or with adapters that are added next: a JSON array of
-  /// texts, or of {"content": TEXT, "special": true}.
+  /// Adds tokens to the vocabulary: a JSON array of texts, or of {"content": TEXT, "special": true}. Their rows are
+  /// trained, and adapters with them. Adapters and tokens of earlier calls keep their bits.
   Status add_tokens(const std::string& tokens) { return status(graft_model_add_tokens(handle_.get(), tokens.c_str())); }
-  /// Those of a file; an empty path takes adapters off.
+  /// The adapters of a file, which replace those that the model has; an empty path takes adapters off.
   Status load_adapters(const std::string& path) {
     return status(graft_model_load_adapters(handle_.get(), detail::or_null(path)));
   }
@@ -148,6 +158,19 @@ class Model {
     return status(graft_model_save_adapters(handle_.get(), path.c_str()));
   }
 
+  /// Another number of classes for the last layer; see graft_model_resize_head.
+  Status resize_head(std::int64_t classes, const HeadOptions& options = {}) {
+    const auto names = detail::raw_names(options.class_names);
+    auto raw = detail::sized<graft_head_options>();
+    raw.output = detail::or_null(options.output);
+    raw.classes = classes;
+    raw.replace = options.replace ? 1 : 0;
+    raw.seed = options.seed;
+    raw.class_names = names.data();
+    raw.class_name_count = names.size();
+    return status(graft_model_resize_head(handle_.get(), &raw));
+  }
+
   /// Plans and records the model for one set of sizes.
   Result<Session> session(const SessionOptions& options = {}) {
     const auto bindings = detail::raw_bindings(options.bindings);
@@ -171,9 +194,8 @@ class Model {
     raw.signature = detail::or_null(options.signature);
     raw.recover_device = options.recover_device ? 1 : 0;
     graft_session* session = nullptr;
-    Status made = status(graft_session_create(handle_.get(), &raw, &session));
-    if (!made.ok()) return made;
-    return Session(session, context_);
+    const graft_status code = graft_session_create(handle_.get(), &raw, &session);
+    return detail::made(code, context_, Session(session, context_));
   }
 
   /// Gradients of any number of samples, in micro-batches that keep to a budget. `inputs`: bytes of the model's inputs
@@ -181,9 +203,8 @@ class Model {
   Result<Gradients> gradients(const GradientOptions& options,
                               const std::map<std::string, std::span<const std::byte>>& inputs) {
     graft_gradients* made = nullptr;
-    Status done = status(Gradients::compute(handle_.get(), options, inputs, &made));
-    if (!done.ok()) return done;
-    return Gradients(made, context_);
+    const graft_status code = Gradients::compute(handle_.get(), options, inputs, &made);
+    return detail::made(code, context_, Gradients(made, context_));
   }
 
   /// For a language model: plans prompt and decode steps, and allocates the caches.
@@ -198,9 +219,8 @@ class Model {
     raw.cache = options.cache;
     raw.sequences = options.sequences;
     graft_generator* generator = nullptr;
-    Status made = status(graft_generator_create(handle_.get(), &raw, &generator));
-    if (!made.ok()) return made;
-    return Generator(generator, context_);
+    const graft_status code = graft_generator_create(handle_.get(), &raw, &generator);
+    return detail::made(code, context_, Generator(generator, context_));
   }
 
   /// Vectors of texts, for a language model or an encoder: plans a batch of them.
@@ -216,9 +236,8 @@ class Model {
     raw.budget = options.budget;
     raw.recover_device = options.recover_device ? 1 : 0;
     graft_embedder* embedder = nullptr;
-    Status made = status(graft_embedder_create(handle_.get(), &raw, &embedder));
-    if (!made.ok()) return made;
-    return Embedder(embedder, context_);
+    const graft_status code = graft_embedder_create(handle_.get(), &raw, &embedder);
+    return detail::made(code, context_, Embedder(embedder, context_));
   }
 
   /// How much the columns of a language model's matrices matter to texts: plans one chunk of them.
@@ -231,17 +250,15 @@ class Model {
     raw.budget = options.budget;
     raw.recover_device = options.recover_device ? 1 : 0;
     graft_importance* importance = nullptr;
-    Status made = status(graft_importance_create(handle_.get(), &raw, &importance));
-    if (!made.ok()) return made;
-    return Importance(importance, context_);
+    const graft_status code = graft_importance_create(handle_.get(), &raw, &importance);
+    return detail::made(code, context_, Importance(importance, context_));
   }
 
   /// How the model's text becomes tokens; needs the model no longer.
   Result<Tokenizer> tokenizer() {
     graft_tokenizer* tokenizer = nullptr;
-    Status made = status(graft_tokenizer_create(handle_.get(), &tokenizer));
-    if (!made.ok()) return made;
-    return Tokenizer(tokenizer, context_);
+    const graft_status code = graft_tokenizer_create(handle_.get(), &tokenizer);
+    return detail::made(code, context_, Tokenizer(tokenizer, context_));
   }
 
   /// Plans a training run, and allocates all of it; see graft_trainer_create().
@@ -252,9 +269,8 @@ class Model {
     const auto inputs = detail::raw_formats(options.inputs);
     const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups, inputs);
     graft_trainer* trainer = nullptr;
-    Status made = status(graft_trainer_create(handle_.get(), &raw, &trainer));
-    if (!made.ok()) return made;
-    return Trainer(trainer, context_);
+    const graft_status code = graft_trainer_create(handle_.get(), &raw, &trainer);
+    return detail::made(code, context_, Trainer(trainer, context_));
   }
 
   /// What trainer(options) would take and do: in milliseconds, and without a device (ContextOptions::device = "none").
@@ -284,7 +300,7 @@ class Model {
   graft_context* context_;
 };
 
-/// A device. Must outlive everything made from it.
+/// A device. If its options have a log or an allocator, it must outlive everything made from it.
 class Context {
  public:
   /// Opens the device; an error where there is none of that name, or none at all.
@@ -292,18 +308,21 @@ class Context {
   /// The same by another function of the C interface, as create_by(const graft_context_options*, graft_context**).
   template <typename Create>
   static Result<Context> create(const ContextOptions& options, Create create_by) {
-    const graft_context_options raw = detail::raw_options(options);
+    auto calls = std::make_unique<detail::ContextCalls>(options);
+    const graft_context_options raw = detail::raw_options(*calls);
     graft_context* handle = nullptr;
     const graft_status code = create_by(&raw, &handle);
-    Context context(handle);
-    if (code != GRAFT_OK) return detail::to_status(code, handle);
+    detail::Thrown::forget(handle);
+    Context context(handle, std::move(calls));
+    Status status = detail::to_status(code, handle);  // its sentence is the context's
+    if (!status.ok()) return status;
     return context;
   }
   std::string device_name() const { return graft_device_name(handle_.get()); }  ///< as the driver calls it
   void cancel() { graft_cancel(handle_.get()); }                                ///< from any thread: see graft_cancel
+  bool uncancel() { return graft_uncancel(handle_.get()); }                     ///< from any thread: see graft_uncancel
   Status set_pace(double slice_ms, double duty) {                               ///< from any thread: see graft_set_pace
-    if (graft_set_pace(handle_.get(), slice_ms, duty) == GRAFT_OK) return {};
-    return Status(GRAFT_INVALID_ARGUMENT, "slice_ms is 0 or from 0.5 to 60000, duty 0 or from 0.01 to 1.");
+    return detail::to_status(graft_set_pace(handle_.get(), slice_ms, duty), handle_.get());
   }
   graft_context* get() const { return handle_.get(); }  ///< for what only the C ABI has
   /// A data set by a SPEC, as "csv:rows.csv?label=kind".
@@ -337,13 +356,15 @@ class Context {
       return graft_data_from_memory(handle_.get(), raw.data(), raw.size(), blocks.data(), samples, set);
     });
   }
-  /// Samples that `read` makes, on graft's reading thread. samples = 0: nobody knows how many.
+  /// Samples that `read` makes, on graft's reading thread. samples = 0: nobody knows how many. If `read` throws, the
+  /// call that needs the sample throws the same.
   Result<DataSet> data_from_callback(const std::vector<Field>& fields, std::uint64_t samples, DataSet::Read read) {
     const auto raw = DataSet::raw_fields(fields);
-    auto kept = std::make_unique<DataSet::Read>(std::move(read));
-    DataSet::Read* const user = kept.get();
+    auto kept = std::make_shared<DataSet::ReadCall>(handle_.get(), std::move(read));
+    DataSet::ReadCall* const user = kept.get();
     const auto call = [](void* function, std::uint64_t index, void* const* out) {
-      return (*static_cast<DataSet::Read*>(function))(index, out);
+      const auto& of = *static_cast<DataSet::ReadCall*>(function);
+      return detail::Thrown::caught(of.context, -1, [&] { return of.read(index, out); });
     };
     return data_set(std::move(kept), [&](graft_data_set** set) {
       return graft_data_from_callback(handle_.get(), raw.data(), raw.size(), samples, call, user, set);
@@ -352,14 +373,13 @@ class Context {
   /// The folder that a run is kept in. `writable`: to tag, prune and branch. The cipher must outlive the store.
   Result<Store> open_store(const std::string& folder, bool writable = false, Cipher* cipher = nullptr) {
     graft_cipher raw_cipher{};
-    if (cipher != nullptr) raw_cipher = detail::raw_cipher(*cipher);
+    if (cipher != nullptr) raw_cipher = detail::raw_cipher(*cipher, handle_.get());
     auto raw = detail::sized<graft_store_options>();
     raw.writable = writable ? 1 : 0;
     raw.cipher = cipher == nullptr ? nullptr : &raw_cipher;
     graft_store* store = nullptr;
-    Status opened = detail::to_status(graft_store_open(handle_.get(), folder.c_str(), &raw, &store), handle_.get());
-    if (!opened.ok()) return opened;
-    return Store(store, handle_.get());
+    const graft_status code = graft_store_open(handle_.get(), folder.c_str(), &raw, &store);
+    return detail::made(code, handle_.get(), Store(store, handle_.get()));
   }
   /// A .graft file, whose weights are mapped: it must not change while the model lives.
   Result<Model> load(const std::string& path, graft_weight_check check = GRAFT_CHECK_ON_USE) {
@@ -377,22 +397,22 @@ class Context {
 
  private:
   template <typename Make>
-  Result<DataSet> data_set(std::unique_ptr<DataSet::Read> read, Make make) {
+  Result<DataSet> data_set(std::shared_ptr<DataSet::ReadCall> read, Make make) {
     graft_data_set* set = nullptr;
-    Status made = detail::to_status(make(&set), handle_.get());
-    if (!made.ok()) return made;
-    return DataSet(set, handle_.get(), std::move(read));
+    const graft_status code = make(&set);
+    return detail::made(code, handle_.get(), DataSet(set, handle_.get(), std::move(read)));
   }
   template <typename Open>
   Result<Model> loaded(graft_weight_check check, Open open) {
     auto raw = detail::sized<graft_model_options>();
     raw.check = check;
     graft_model* model = nullptr;
-    Status done = detail::to_status(open(&raw, &model), handle_.get());
-    if (!done.ok()) return done;
-    return Model(model, handle_.get());
+    const graft_status code = open(&raw, &model);
+    return detail::made(code, handle_.get(), Model(model, handle_.get()));
   }
-  explicit Context(graft_context* handle) : handle_(handle) {}
+  Context(graft_context* handle, std::unique_ptr<detail::ContextCalls> calls)
+      : calls_(std::move(calls)), handle_(handle) {}
+  std::unique_ptr<detail::ContextCalls> calls_;  // goes after the context
   detail::Handle<graft_context, graft_context_destroy> handle_;
 };
 

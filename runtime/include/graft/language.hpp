@@ -26,16 +26,14 @@ class Tokenizer {
   /// The one that a generator has, without making another; it keeps the generator.
   static Result<Tokenizer> of(Generator& generator) {
     graft_tokenizer* handle = nullptr;
-    Status made = detail::to_status(graft_generator_tokenizer(generator.get(), &handle), generator.context());
-    if (!made.ok()) return made;
-    return Tokenizer(handle, generator.context());
+    const graft_status code = graft_generator_tokenizer(generator.get(), &handle);
+    return detail::made(code, generator.context(), Tokenizer(handle, generator.context()));
   }
   /// Of bytes that tokenizer_bytes() of graft/convert.hpp gave; `context`: Context::get().
   static Result<Tokenizer> of(std::span<const std::byte> bytes, graft_context* context) {
     graft_tokenizer* handle = nullptr;
-    Status made = detail::to_status(graft_tokenizer_open(context, bytes.data(), bytes.size(), &handle), context);
-    if (!made.ok()) return made;
-    return Tokenizer(handle, context);
+    const graft_status code = graft_tokenizer_open(context, bytes.data(), bytes.size(), &handle);
+    return detail::made(code, context, Tokenizer(handle, context));
   }
   graft_tokenizer* get() const { return handle_.get(); }  ///< for what only the C ABI has
   /// How many tokens there are.

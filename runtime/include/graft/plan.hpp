@@ -22,9 +22,8 @@ class Plan {
     options.struct_size = sizeof options;
     graft_context* const context = model.context();
     graft_plan* made = nullptr;
-    Status planned = detail::to_status(graft_plan_create(model.get(), &options, &made), context);
-    if (!planned.ok()) return planned;
-    return Plan(made, context);
+    const graft_status code = graft_plan_create(model.get(), &options, &made);
+    return detail::made(code, context, Plan(made, context));
   }
   /// Bytes by class, FLOPs, and what was chosen to keep to a budget.
   Result<graft_forecast> forecast() const { return filled<graft_forecast>(graft_plan_forecast); }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "graft/graft.h"
+#include "graft/thrown.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -16,7 +17,7 @@ inline namespace v0 {
 /// Where the bytes of one .graft file are; see graft_source.
 class Source {
  public:
-  /// Fills `out` with the bytes from `offset` on; false: failed.
+  /// Fills `out` with the bytes from `offset` on; false: failed. If it throws, the call that reads throws the same.
   using Reader = std::function<bool(std::uint64_t offset, std::span<std::byte> out)>;
 
   /// Borrowed: starts at a multiple of 8 bytes and stays as it is while the model lives.
@@ -60,7 +61,8 @@ class Source {
       raw.user = const_cast<Source*>(this);  // handed back as const
       raw.read = [](void* user, std::uint64_t offset, std::size_t bytes, void* out) {
         const std::span to(static_cast<std::byte*>(out), bytes);
-        return static_cast<const Source*>(user)->read_(offset, to) ? 0 : 1;
+        const auto& of = *static_cast<const Source*>(user);
+        return detail::Thrown::caught(nullptr, false, [&] { return of.read_(offset, to); }) ? 0 : 1;
       };
     }
     return raw;

@@ -67,9 +67,8 @@ inline std::vector<graft_worker_report> worker_reports(const Trainer& trainer) {
 /// goes on; see graft_trainer_copy for what must outlive it.
 inline Result<Model> copy(Trainer& trainer, bool ema = false) {
   graft_model* model = nullptr;
-  Status made = detail::to_status(graft_trainer_copy(trainer.get(), ema ? 1 : 0, &model), trainer.context());
-  if (!made.ok()) return made;
-  return Model(model, trainer.context());
+  const graft_status code = graft_trainer_copy(trainer.get(), ema ? 1 : 0, &model);
+  return detail::made(code, trainer.context(), Model(model, trainer.context()));
 }
 /// Begins the run anew with the weights of `model`, of the same graph; null: with those of the trainer's own model.
 inline Status restart(Trainer& trainer, const Model* model = nullptr) {

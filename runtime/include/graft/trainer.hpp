@@ -125,22 +125,22 @@ class Trainer {
   /// See graft_trainer_join; null: the app gives the samples. The steps that are done.
   Result<std::uint64_t> join(Loader* loader = nullptr) {
     std::uint64_t step = 0;
-    const graft_status joined = graft_trainer_join(handle_.get(), loader == nullptr ? nullptr : loader->get(), &step);
-    if (joined != GRAFT_OK) return status(joined);
+    Status joined = status(graft_trainer_join(handle_.get(), loader == nullptr ? nullptr : loader->get(), &step));
+    if (!joined.ok()) return joined;
     return step;
   }
   /// Which of how many workers this one is now: see graft_trainer_rank.
   Result<WorkerRank> rank() const {
     WorkerRank worker;
-    const graft_status got = graft_trainer_rank(handle_.get(), &worker.rank, &worker.size);
-    if (got != GRAFT_OK) return status(got);
+    Status got = status(graft_trainer_rank(handle_.get(), &worker.rank, &worker.size));
+    if (!got.ok()) return got;
     return worker;
   }
   /// Which samples of a step's batch of so many this worker computes: see graft_trainer_share.
   Result<WorkerShare> share(std::uint32_t samples) const {
     WorkerShare own;
-    const graft_status got = graft_trainer_share(handle_.get(), samples, &own.first, &own.count);
-    if (got != GRAFT_OK) return status(got);
+    Status got = status(graft_trainer_share(handle_.get(), samples, &own.first, &own.count));
+    if (!got.ok()) return got;
     return own;
   }
   /// Before save_checkpoint() where the optimizer's state is shared out: see graft_trainer_gather.
@@ -154,15 +154,15 @@ class Trainer {
   /// After the last step, by all workers; true once worker 0 has `finished`: see graft_trainer_conclude.
   Result<bool> conclude(bool finished) {
     int ended = 0;
-    const graft_status done = graft_trainer_conclude(handle_.get(), finished ? 1 : 0, &ended);
-    if (done != GRAFT_OK) return status(done);
+    Status done = status(graft_trainer_conclude(handle_.get(), finished ? 1 : 0, &ended));
+    if (!done.ok()) return done;
     return ended != 0;
   }
   /// Asks worker 0's next step to bring what gather() does; true where it is there: see graft_trainer_request_whole.
   Result<bool> request_whole() {
     int is_whole = 0;
-    const graft_status done = graft_trainer_request_whole(handle_.get(), &is_whole);
-    if (done != GRAFT_OK) return status(done);
+    Status done = status(graft_trainer_request_whole(handle_.get(), &is_whole));
+    if (!done.ok()) return done;
     return is_whole != 0;
   }
   /// From the next step on; schedule and groups multiply it. See graft/parameters.h for what resumes make of it.
@@ -183,7 +183,7 @@ class Trainer {
     std::vector<graft_pair> metadata;
     for (const auto& [key, value] : options.metadata) metadata.push_back({key.c_str(), value.c_str()});
     graft_cipher cipher{};
-    if (options.cipher != nullptr) cipher = detail::raw_cipher(*options.cipher);
+    if (options.cipher != nullptr) cipher = detail::raw_cipher(*options.cipher, context_);
     auto raw = detail::sized<graft_checkpoint_options>();
     raw.folder = options.folder.c_str();
     raw.every = options.every;
@@ -231,7 +231,7 @@ class Trainer {
   /// Parameters and running statistics of a snapshot (number or tag; empty: the newest), for a new run.
   Status warm_start(const std::string& folder, const std::string& snapshot = {}, Cipher* cipher = nullptr) {
     graft_cipher raw{};
-    if (cipher != nullptr) raw = detail::raw_cipher(*cipher);
+    if (cipher != nullptr) raw = detail::raw_cipher(*cipher, context_);
     return status(
         graft_warm_start(handle_.get(), folder.c_str(), detail::or_null(snapshot), cipher == nullptr ? nullptr : &raw));
   }

@@ -66,7 +66,8 @@ graft_status graft_model_add_adapters(graft_model* model, const char* options, u
       GRAFT_TRY_ASSIGN(tokens, new_tokens_of(model->model.metadata));
     }
     return put_on(*model, nullptr, [&](const Model& base) {
-      return tokens ? with_new_tokens(base, tokens->tokens, &wanted, seed) : with_lora(base, wanted, seed);
+      return tokens ? with_new_tokens(base, tokens->tokens, &wanted, seed, &model->model)
+                    : with_lora(base, wanted, seed);
     });
   });
 }
@@ -77,7 +78,9 @@ graft_status graft_model_add_tokens(graft_model* model, const char* tokens) {
     GRAFT_TRY(check_unused(*model, "tokens are added"));
     if (tokens == nullptr) return invalid("graft_model_add_tokens needs tokens.");
     GRAFT_TRY_ASSIGN(const std::vector<NewToken> wanted, parse_new_tokens(tokens));
-    return put_on(*model, nullptr, [&](const Model& base) { return with_new_tokens(base, wanted); });
+    return put_on(*model, nullptr, [&](const Model& base) {
+      return model->base ? with_more_tokens(base, model->model, wanted) : with_new_tokens(base, wanted);
+    });
   });
 }
 

@@ -8,11 +8,21 @@ using namespace graft::c_api;
 
 namespace graft::c_api {
 
-graft_status take_up(graft_task* task, const graft_context* context) {
-  if (task == nullptr || &*task->context != context) return GRAFT_INVALID_ARGUMENT;
+graft_status refuse(graft_context* context, const char* why) {
+  return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
+    context->messages.own() = why;
+    return GRAFT_INVALID_ARGUMENT;
+  });
+}
+
+graft_status take_up(graft_task* task, graft_context* context) {
+  if (task == nullptr) return refuse(context, "graft_task_done needs the task as its user.");
+  if (&*task->context != context) return refuse(context, "The task was made from another context.");
   const std::lock_guard lock(task->mutex);
   using enum graft_task::State;
-  if (task->state == waits || task->state == runs) return GRAFT_INVALID_ARGUMENT;
+  if (task->state == waits || task->state == runs) {
+    return refuse(context, "The task is not done with the last call that it was given to.");
+  }
   task->state = waits;
   task->cancelled = false;
   task->message.clear();
@@ -70,21 +80,25 @@ void graft_task_done(void* user, graft_status status, const char* message) {
 }
 
 graft_status graft_task_wait(graft_task* task, double timeout_ms, graft_status* outcome) {
-  if (task == nullptr || outcome == nullptr || timeout_ms != timeout_ms) return GRAFT_INVALID_ARGUMENT;
+  if (task == nullptr) return GRAFT_INVALID_ARGUMENT;
+  graft_context& context = *task->context;
+  if (outcome == nullptr) return refuse(&context, "graft_task_wait needs a place for the outcome.");
+  if (timeout_ms != timeout_ms) return refuse(&context, "graft_task_wait was given NaN milliseconds.");
   using enum graft_task::State;
   std::unique_lock lock(task->mutex);
   const auto is_over = [&] { return task->state == over; };
-  if (task->state == idle) return GRAFT_INVALID_ARGUMENT;
-  // On the thread that has to do it, or in a call that it waits for, it would never be over.
-  const graft_context& context = *task->context;
+  if (task->state == idle) return refuse(&context, "The task was given to no call, so that there is none to wait for.");
   const bool never =
       CallbackScope::active() || context.owner.load() == std::this_thread::get_id() || context.worker.is_this_thread();
-  if (!is_over() && never) return GRAFT_INVALID_ARGUMENT;
+  if (!is_over() && never) {
+    return refuse(&context, "A callback waited for a task that cannot be over before the callback returns.");
+  }
   constexpr double kLongest = 1e12;  // 30 years, which a clock can hold
   if (timeout_ms < 0) {
     task->changed.wait(lock, is_over);
   } else if (!task->changed.wait_for(lock, std::chrono::duration<double, std::milli>(std::min(timeout_ms, kLongest)),
                                      is_over)) {
+    (void)refuse(&context, "The call that the task was given to is not over yet.");
     return GRAFT_TIMEOUT;
   }
   *outcome = task->outcome;
@@ -101,7 +115,7 @@ void graft_task_cancel(graft_task* task) {
   if (task == nullptr) return;
   const std::lock_guard lock(task->mutex);
   task->cancelled = true;
-  if (task->state == graft_task::State::runs) task->context->control.cancel();
+  if (task->state == graft_task::State::runs) task->context->control.cancel_call();
 }
 
 graft_status graft_set_progress(graft_context* context, graft_progress progress, void* user) {

@@ -16,8 +16,10 @@ inline graft_task* task_of(graft_done done, void* user) {
   return done == graft_task_done ? static_cast<graft_task*>(user) : nullptr;
 }
 
+/// invalid_argument, and `why` as graft_message() of this thread. Takes no lock of the context.
+graft_status refuse(graft_context* context, const char* why);
 /// Takes something up. invalid_argument where there is no task, it is of another context, or not done with the last.
-graft_status take_up(graft_task* task, const graft_context* context);
+graft_status take_up(graft_task* task, graft_context* context);
 /// It will not come to it.
 void give_up(graft_task& task);
 
@@ -36,13 +38,15 @@ class Running {
 };
 
 /// Has `body(handle)`, a Status, run as a call of its own on the context's thread and told to `done`. It does not wait
-/// for the call in progress, so it leaves no message. The handle lives until then, though the app may destroy it.
+/// for the call in progress. The handle lives until then, though the app may destroy it.
 template <typename Handle, typename Body>
 graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
-  if (handle == nullptr || done == nullptr) return GRAFT_INVALID_ARGUMENT;
+  if (handle == nullptr) return GRAFT_INVALID_ARGUMENT;
   graft_context* const context = handle->context;
-  const bool in_callback = CallbackScope::active() || context->owner.load() == std::this_thread::get_id();
-  if (in_callback) return GRAFT_INVALID_ARGUMENT;
+  if (done == nullptr) return refuse(context, "A call that does not block needs a function that is told of its end.");
+  if (CallbackScope::active() || context->owner.load() == std::this_thread::get_id()) {
+    return refuse(context, "A callback called graft on the context that called it; nothing was done.");
+  }
   graft_task* const task = task_of(done, user);
   if (done == graft_task_done) {
     if (const graft_status begun = take_up(task, context); begun != GRAFT_OK) return begun;
@@ -71,7 +75,9 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
       body.reset();
       of = nullptr;
     };
-    asked = static_cast<graft_status>(context->worker.ask(std::move(job)).code());
+    const Status status = context->worker.ask(std::move(job));
+    if (!status.ok()) context->messages.own() = status.message();
+    asked = static_cast<graft_status>(status.code());
     return 0;
   });
   if (asked != GRAFT_OK && task != nullptr) give_up(*task);

@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -45,6 +48,42 @@ class Ref {
 
  private:
   Handle* handle_;
+};
+
+/// The sentence of each thread's last failure. A thread's own stays where it is until its next failure, whatever other
+/// threads do.
+class Messages {
+ public:
+  /// "" if this thread had no failure.
+  const char* get() const {
+    if (number_ == 0) return "";
+    const std::lock_guard lock(mutex_);
+    if (first_.thread == number_) return first_.sentence.c_str();
+    const auto found = of_.find(std::this_thread::get_id());
+    return found == of_.end() || found->second.thread != number_ ? "" : found->second.sentence.c_str();
+  }
+  /// This thread's, for which there is room from now on: a short literal can be assigned without memory.
+  std::string& own() {
+    const std::lock_guard lock(mutex_);
+    static std::atomic<std::uint64_t> threads{0};
+    if (number_ == 0) number_ = ++threads;
+    if (first_.thread == 0) first_.thread = number_;
+    if (first_.thread == number_) return first_.sentence;
+    Entry& entry = of_[std::this_thread::get_id()];
+    if (std::exchange(entry.thread, number_) != number_) entry.sentence.clear();
+    return entry.sentence;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t thread = 0;  ///< its number: the system uses ids again
+    std::string sentence;
+  };
+  // No thread_local string: its destructor would keep the library loaded after dlclose().
+  inline static thread_local std::uint64_t number_ = 0;
+  mutable std::mutex mutex_;
+  Entry first_;                          ///< of the thread that made the context, which takes no memory
+  std::map<std::thread::id, Entry> of_;  ///< of the others
 };
 
 /// As long as it lives, this thread is in a callback that may run on any of graft's threads: calls of graft are

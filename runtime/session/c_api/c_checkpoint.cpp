@@ -172,6 +172,7 @@ graft_status graft_warm_start(graft_trainer* trainer, const char* folder, const 
     GRAFT_TRY_ASSIGN(const auto store,
                      checkpoint::Store::open(*trainer->context->files, folder, {.cipher = key.get()}));
     GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, snapshot == nullptr ? "" : snapshot));
-    return warm_start(store, number, *trainer->trainer);
+    const auto head = resized_head_of(trainer->model->model.metadata);
+    return warm_start(store, number, *trainer->trainer, head ? &*head : nullptr);
   });
 }

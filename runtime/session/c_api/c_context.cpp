@@ -1,6 +1,7 @@
 #include "platform/base/exceptions.h"
 #include "platform/gpu/checks.h"
 #include "platform/vulkan/vulkan_device.h"
+#include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_handles.h"
 
 namespace graft::c_api {
@@ -8,24 +9,26 @@ namespace graft::c_api {
 graft_status guarded_call(graft_context* context, GuardedBody* call, void* body) {
   if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
   const CallScope<graft_context> scope(*context);
+  std::string* message = nullptr;
   const auto run = [&]() -> graft_status {
+    message = &context->messages.own();
     if (!scope.entered()) {
-      if (scope.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
+      *message = "A callback called graft on the context that called it; nothing was done.";
       return GRAFT_INVALID_ARGUMENT;
     }
-    context->control.forget_cancel();  // what came between two calls is of neither
+    context->control.begin_call();
     std::uint64_t looked = 0;
     const CancelScope planning([context, &looked](std::uint64_t, std::uint64_t) {
       context->control.report(Stage::plan, ++looked, 0);
       return context->control.is_cancelled();
     });
     const Status status = call(body);
-    if (!status.ok()) context->message = status.message();
+    if (status.code() == Code::cancelled) (void)context->control.forget_cancel();  // it ended a call
+    if (!status.ok()) *message = status.message();
     return static_cast<graft_status>(status.code());
   };
-  return catching(run, [context](Thrown thrown) {
-    // Assigning a literal this short takes no memory.
-    context->message = thrown == Thrown::bad_alloc ? "Out of memory." : "Internal.";
+  return catching(run, [&message](Thrown thrown) {
+    if (message != nullptr) *message = thrown == Thrown::bad_alloc ? "Out of memory." : "Internal.";
     return thrown == Thrown::bad_alloc ? GRAFT_OUT_OF_MEMORY : GRAFT_INTERNAL;
   });
 }
@@ -176,18 +179,21 @@ void graft_cancel(graft_context* context) {
   if (context != nullptr) context->control.cancel();
 }
 
+int graft_uncancel(graft_context* context) { return context != nullptr && context->control.forget_cancel() ? 1 : 0; }
+
 graft_status graft_set_pace(graft_context* context, double slice_ms, double duty) {
   constexpr double kLeastSlice = 0.5, kMostSlice = 60e3, kLeastDuty = 0.01;  // a submission takes tens of microseconds
-  if (context == nullptr || !(slice_ms == 0 || (slice_ms >= kLeastSlice && slice_ms <= kMostSlice)) ||
+  if (context == nullptr) return GRAFT_INVALID_ARGUMENT;
+  if (!(slice_ms == 0 || (slice_ms >= kLeastSlice && slice_ms <= kMostSlice)) ||
       !(duty == 0 || (duty >= kLeastDuty && duty <= 1))) {
-    return GRAFT_INVALID_ARGUMENT;
+    return refuse(context, "slice_ms is 0 or from 0.5 to 60000, duty 0 or from 0.01 to 1.");
   }
   context->control.set_slice(std::chrono::nanoseconds(static_cast<std::int64_t>(slice_ms * 1e6)));
   context->control.set_duty(duty == 0 ? 1 : duty);
   return GRAFT_OK;
 }
 
-const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->message.c_str(); }
+const char* graft_message(const graft_context* context) { return context == nullptr ? "" : context->messages.get(); }
 
 const char* graft_device_name(const graft_context* context) {
   return context == nullptr || !context->device ? "" : context->device->caps().device_name.c_str();

@@ -42,7 +42,7 @@ struct graft_context {
   graft::LogSink log;
   void (*log_callback)(void* user, graft_log_level level, const char* message) = nullptr;
   void* log_user = nullptr;
-  std::string message;
+  graft::c_api::Messages messages;
   graft::os::FileSystem* files = &graft::os::system_files();   // tests put others here
   bool deviceless = false;                                     ///< asked for, to forecast
   bool plans_only = false;                                     ///< the device is not to be run on

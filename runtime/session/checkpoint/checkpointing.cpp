@@ -33,8 +33,10 @@ Checkpointer::Checkpointer(checkpoint::Store store, const CheckpointOptions& opt
       options_(options),
       trainer_(trainer),
       model_(model),
+      head_(resized_head_of(model.metadata)),
       configuration_(std::move(configuration)),
       frozen_(frozen_of(trainer, model)) {
+  if (head_) configuration_["head"] = head_->text;
   trainer_.set_before_invalidation([this] { wait_for_snapshot(); });
 }
 
@@ -79,16 +81,19 @@ const checkpoint::Store& Checkpointer::store() {
 }
 
 Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) const {
+  const bool resized = head_ && is_before(snapshot, *head_);
   for (const auto& [name, value] : configuration_) {
+    const bool is_model = name == "model" || name == "head";
+    if (resized && is_model) continue;
     const auto saved = snapshot.meta.metadata->find(cat(kConfigPrefix, name));
     const std::string then = saved == snapshot.meta.metadata->end() ? "" : plain_numbers(saved->second);
     const std::string now = plain_numbers(value);
     if (saved != snapshot.meta.metadata->end() && then == now) continue;
     const std::string text = cat("The checkpoint was made with another ", name, ": ", what_differs(name, then, now));
-    if (name == "model" || !options_.with_changes) return invalid(text, "; a resume goes on with the same.");
+    if (is_model || !options_.with_changes) return invalid(text, "; a resume goes on with the same.");
     report(text + ".");
   }
-  return check_frozen(snapshot, frozen_);
+  return check_frozen(snapshot, frozen_, resized ? &*head_ : nullptr);
 }
 
 /// The one to resume from.
@@ -105,7 +110,8 @@ Result<std::uint64_t> Checkpointer::finite_snapshot(std::uint64_t wanted) const 
 /// Where training goes on from another snapshot, or with changes, the steps journalled after the newest are not its
 /// own.
 Status Checkpointer::go_back_to(std::uint64_t number) {
-  if (number == store_.head() && !options_.with_changes && options_.from.empty()) {
+  const bool resized = head_ && is_before(store_.snapshots().at(number), *head_);
+  if (number == store_.head() && !options_.with_changes && options_.from.empty() && !resized) {
     for (const checkpoint::JournalRecord& record : store_.journal()) {
       if (record.kind == kStepRecord) to_replay_[record.step] = record.payload;
     }
@@ -126,7 +132,12 @@ Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
   GRAFT_TRY_ASSIGN(const std::uint64_t number, finite_snapshot(wanted));
   const checkpoint::Manifest& snapshot = store_.snapshots().at(number);
   GRAFT_TRY(check_configuration(snapshot));
-  GRAFT_TRY(restore_run(store_, number, trainer_, user_data_));
+  const bool resized = head_ && is_before(snapshot, *head_);
+  GRAFT_TRY(restore_run(store_, number, trainer_, user_data_, resized ? &*head_ : nullptr));
+  if (resized) {
+    report(cat("The head was ", head_->replaced ? "replaced" : "widened", " since snapshot ", number, ", from ",
+               head_->from, " to ", head_->to, " classes; the run goes on with the new one."));
+  }
   if (kHasData && loader != nullptr) GRAFT_TRY(loader->restore(trainer_.state().cursor));
   GRAFT_TRY(go_back_to(number));
   last_loss_ = snapshot.meta.loss;

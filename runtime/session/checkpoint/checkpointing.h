@@ -120,6 +120,7 @@ class Checkpointer {
   CheckpointOptions options_;
   train::Trainer& trainer_;
   const Model& model_;
+  std::optional<ResizedHead> head_;  ///< of the model
   Configuration configuration_;
   std::map<std::string, checkpoint::FrozenBytes> frozen_;
   UserData user_data_;

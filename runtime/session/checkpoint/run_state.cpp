@@ -133,20 +133,6 @@ std::string attribute_text(const AttrValue& value) {
   return out;
 }
 
-std::string structure_hash(const Graph& model) {
-  std::string text;
-  for (const Value& value : model.values()) {
-    text += cat(value.name, ' ', dtype_name(value.dtype), ' ', static_cast<int>(value.kind), value.shape.text(), '\n');
-  }
-  for (const Node& node : model.nodes()) {
-    text += cat(node.name, ' ', op_name(node.op));
-    for (const ValueId id : node.inputs) text += cat(' ', id.index);
-    for (const auto& [name, value] : node.attrs.items()) text += cat(' ', name, '=', attribute_text(value));
-    text += '\n';
-  }
-  return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
-}
-
 std::string numbers_text(const std::vector<double>& numbers) {
   std::string text;
   for (const double number : numbers) text += cat(text.empty() ? "" : ",", exact_text(number));
@@ -230,7 +216,43 @@ Status restore_tensor(const Store& store, std::uint64_t number, const train::Nam
   return trainer.write(tensor.name, contents.bytes());
 }
 
+/// A tensor of a head that was resized: what was there goes where it was.
+Status restore_resized(const Store& store, std::uint64_t number, const train::NamedTensor& tensor,
+                       const ResizedHead& head, const std::map<std::string, TensorLayout>& layouts,
+                       train::Trainer& trainer) {
+  const checkpoint::Stream* const stream = store.snapshots().at(number).find(tensor.name);
+  const auto layout = layouts.find(std::string(tensor.name));
+  if (head.replaced || stream == nullptr || stream->frozen || layout == layouts.end()) return ok_status();
+  GRAFT_TRY_ASSIGN(HostBuffer now, HostBuffer::create(tensor.bytes, "a resized tensor"));
+  GRAFT_TRY(trainer.read(tensor.name, now.bytes()));
+  GRAFT_TRY_ASSIGN(const HostBuffer old, store.restore(number, tensor.name, stream->bytes));
+  std::vector<std::int64_t> dims;
+  for (std::size_t i = 0; i < tensor.shape->rank(); ++i) dims.push_back((*tensor.shape)[i].value());
+  const std::size_t element = tensor.bytes / std::max<std::uint64_t>(tensor.shape->elements(), 1);
+  if (!overlay(old.bytes(), layout->second.dims, head.from, now.bytes(), dims, head.to, element)) {
+    return unsupported("The head was resized from ", head.from, " to ", head.to, " classes, and \"", tensor.name,
+                       "\" of the run, of ", stream->bytes,
+                       " bytes, is not kept by classes: it cannot become one of shape ", tensor.shape->text(),
+                       ". Begin a new run from the snapshot's weights (warm start).");
+  }
+  return trainer.write(tensor.name, now.bytes());
+}
+
 }  // namespace
+
+std::string structure_hash(const Graph& model) {
+  std::string text;
+  for (const Value& value : model.values()) {
+    text += cat(value.name, ' ', dtype_name(value.dtype), ' ', static_cast<int>(value.kind), value.shape.text(), '\n');
+  }
+  for (const Node& node : model.nodes()) {
+    text += cat(node.name, ' ', op_name(node.op));
+    for (const ValueId id : node.inputs) text += cat(' ', id.index);
+    for (const auto& [name, value] : node.attrs.items()) text += cat(' ', name, '=', attribute_text(value));
+    text += '\n';
+  }
+  return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
+}
 
 Configuration configuration_of(const train::Trainer& trainer) {
   const train::TrainOptions& options = trainer.options();
@@ -411,9 +433,16 @@ std::map<std::string, FrozenBytes> frozen_of(const train::Trainer& trainer, cons
   return frozen;
 }
 
-Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, FrozenBytes>& frozen) {
+bool is_before(const checkpoint::Manifest& snapshot, const ResizedHead& head) {
+  const auto& saved = *snapshot.meta.metadata;
+  const auto model = saved.find(cat(kConfigPrefix, "model")), its = saved.find(cat(kConfigPrefix, "head"));
+  return model != saved.end() && model->second == head.model && (its == saved.end() || its->second != head.text);
+}
+
+Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, FrozenBytes>& frozen,
+                    const ResizedHead* head) {
   for (const checkpoint::Stream& stream : *snapshot.streams) {
-    if (!stream.frozen) continue;
+    if (!stream.frozen || (head != nullptr && head->holds(stream.name))) continue;
     const auto now = frozen.find(stream.name);
     if (now != frozen.end() && now->second.hash == *stream.frozen) continue;
     return invalid("The checkpoint was made over another frozen weight \"", stream.name,
@@ -451,7 +480,8 @@ Status restore_rate(const Store& store, std::uint64_t number, train::Trainer& tr
 
 }  // namespace
 
-Status restore_run(const Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data) {
+Status restore_run(const Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data,
+                   const ResizedHead* head) {
   StateRecord record;
   GRAFT_TRY(store.restore(number, kStateStream, std::as_writable_bytes(std::span(&record, 1))));
   if (record.version != kVersion) {
@@ -459,8 +489,21 @@ Status restore_run(const Store& store, std::uint64_t number, train::Trainer& tra
   }
   GRAFT_TRY_ASSIGN(const HostBuffer cursor_bytes, store.restore(number, kCursorStream, kMaxSmallStream));
   GRAFT_TRY_ASSIGN(data::Cursor cursor, data::parse_cursor(cursor_bytes.bytes()));
+  std::map<std::string, TensorLayout> layouts;
+  if (head != nullptr) {
+    if (record.samples_done != 0) {
+      return invalid("Snapshot ", number, " is within a step, ", record.samples_done,
+                     " samples of which the resized head has not seen: go on from one between two steps.");
+    }
+    GRAFT_TRY_ASSIGN(layouts, layouts_of(store, number));
+  }
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
-    if (tensor.kind != ValueKind::constant) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
+    if (tensor.kind == ValueKind::constant) continue;
+    if (head != nullptr && head->holds(tensor.name)) {
+      GRAFT_TRY(restore_resized(store, number, tensor, *head, layouts, trainer));
+    } else {
+      GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
+    }
   }
   GRAFT_TRY(restore_rate(store, number, trainer));
   user_data.clear();
@@ -491,14 +534,20 @@ Status restore_run(const Store& store, std::uint64_t number, train::Trainer& tra
   return ok_status();
 }
 
-Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trainer) {
+Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trainer, const ResizedHead* head) {
   const auto snapshot = store.snapshots().find(number);
   if (snapshot == store.snapshots().end()) return error(Code::not_found, "There is no snapshot ", number, ".");
+  if (head != nullptr && !is_before(snapshot->second, *head)) head = nullptr;
   const auto taken = [](const train::NamedTensor& tensor) {
     return tensor.kind != ValueKind::constant && tensor.memory_class == MemoryClass::parameters;
   };
+  const auto resized = [&](const train::NamedTensor& tensor) { return head != nullptr && head->holds(tensor.name); };
+  std::map<std::string, TensorLayout> layouts;
+  if (head != nullptr) {
+    GRAFT_TRY_ASSIGN(layouts, layouts_of(store, number));
+  }
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {  // all, before the first is written
-    if (!taken(tensor)) continue;
+    if (!taken(tensor) || resized(tensor)) continue;
     const checkpoint::Stream* stream = snapshot->second.find(tensor.name);
     if (stream == nullptr) return invalid("Snapshot ", number, " has no tensor \"", tensor.name, "\".");
     if (stream->bytes == tensor.bytes && !stream->frozen) continue;
@@ -506,7 +555,9 @@ Status warm_start(const Store& store, std::uint64_t number, train::Trainer& trai
                    stream->frozen ? "frozen and so not stored, " : "", "but the model's has ", tensor.bytes, ".");
   }
   for (const train::NamedTensor& tensor : trainer.named_tensors()) {
-    if (taken(tensor)) GRAFT_TRY(restore_tensor(store, number, tensor, trainer));
+    if (!taken(tensor)) continue;
+    GRAFT_TRY(resized(tensor) ? restore_resized(store, number, tensor, *head, layouts, trainer)
+                              : restore_tensor(store, number, tensor, trainer));
   }
   GRAFT_TRY(trainer.set_anchor());
   return trainer.set_ema();

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/store.h"
 #include "runtime/data/loader.h"
 #include "runtime/model/model.h"
+#include "runtime/session/checkpoint/resize_head.h"
 #include "runtime/session/checkpoint/step_record.h"
 #include "runtime/train/trainer.h"
 
@@ -16,6 +17,9 @@ namespace graft {
 
 /// What must be the same for a resume to be exact, by name: {"model": ..., "optimizer": ..., "data": ...}.
 using Configuration = std::map<std::string, std::string, std::less<>>;
+
+/// Of a model's graph: graphs whose training differs have others.
+std::string structure_hash(const Graph& model);
 
 /// The model's structure and the options that decide what a step does. The caller adds what it knows of the data.
 Configuration configuration_of(const train::Trainer& trainer);
@@ -56,8 +60,13 @@ class RunStreams {
 
 /// The weights that training leaves alone, by name: snapshots name them by hash.
 std::map<std::string, checkpoint::FrozenBytes> frozen_of(const train::Trainer& trainer, const Model& model);
-/// An error where the snapshot was made over other frozen weights.
-Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, checkpoint::FrozenBytes>& frozen);
+/// Whether the snapshot is of the model whose head was resized to give the one with `head`.
+bool is_before(const checkpoint::Manifest& snapshot, const ResizedHead& head);
+
+/// An error where the snapshot was made over other frozen weights. `head`: of a model whose head was resized since,
+/// which may be another; else null.
+Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::string, checkpoint::FrozenBytes>& frozen,
+                    const ResizedHead* head = nullptr);
 
 /// The first parameter of the snapshot that is NaN or infinite somewhere; "" where all are finite. Reads all of them.
 Result<std::string> find_non_finite(const checkpoint::Store& store, std::uint64_t number);
@@ -68,12 +77,15 @@ Result<std::uint64_t> newest_finite(const checkpoint::Store& store, std::uint64_
 /// none.
 Result<std::uint64_t> find_snapshot(const checkpoint::Store& store, std::string_view name);
 
-/// Brings the trainer to a snapshot's state. On error it may be half way: make a new one.
-Status restore_run(const checkpoint::Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data);
+/// Brings the trainer to a snapshot's state. On error it may be half way: make a new one. `head`: the snapshot is of
+/// the model before its head was resized; new rows and their optimizer state stay as the trainer began with them.
+Status restore_run(const checkpoint::Store& store, std::uint64_t number, train::Trainer& trainer, UserData& user_data,
+                   const ResizedHead* head = nullptr);
 
 /// Parameters and running statistics alone: a new run that starts from the weights of an old one. invalid_argument
-/// names a tensor that the snapshot lacks, or has in another size.
-Status warm_start(const checkpoint::Store& store, std::uint64_t number, train::Trainer& trainer);
+/// names a tensor that the snapshot lacks, or has in another size. `head`: as of restore_run().
+Status warm_start(const checkpoint::Store& store, std::uint64_t number, train::Trainer& trainer,
+                  const ResizedHead* head = nullptr);
 
 /// How a tensor's bytes are to be read: graft's axes, and where each came from in the source model (empty: as it is).
 struct TensorLayout {

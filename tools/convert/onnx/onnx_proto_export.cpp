@@ -69,7 +69,7 @@ Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
   const std::vector<std::int64_t> dims(to.dims().begin(), to.dims().end());
   if (dims != tensor.dims()) {
     return corrupt("Its shape in the file is ", Shape::of(dims).text(), ", in the model ",
-                   Shape::of(tensor.dims()).text(), ".");
+                   Shape::of(tensor.dims()).text(), ": this model, as one with a resized head, is exported without --source.");
   }
   const auto type = static_cast<ElemType>(to.data_type());
   const bool quantizes = is_integer(type) && tensor.source.dtype == DType::f32;

@@ -57,7 +57,7 @@ public final class Context: @unchecked Sendable {
   }
 
   let pointer: OpaquePointer
-  /// Held from a call to its message, which is that of the context's last failure. A callback comes on the thread that
+  /// Held from a call to what it gave back, which is valid until the next call. A callback comes on the thread that
   /// holds it, and is told by graft that it must not call.
   private let lock = NSRecursiveLock()
   private let log: Log?
@@ -114,9 +114,13 @@ public final class Context: @unchecked Sendable {
     }
   }
 
-  /// From any thread: the call that is under way on this context, if any, fails with `.cancelled` before its next
-  /// submission to the device. Nothing has changed then; the same may be asked for again.
+  /// From any thread: the call in progress on this context, or else the next one that looks, fails with `.cancelled`
+  /// before its next submission to the device. Exactly one call ends for it. Nothing has changed then; the same may be
+  /// asked for again.
   public func cancel() { graft_cancel(pointer) }
+
+  /// Withdraws a `cancel` that no call has ended for; from any thread.
+  public func uncancel() { _ = graft_uncancel(pointer) }
 
   /// How much of the device calls take, from any thread and at any time. `slice`: milliseconds that it works at most
   /// before others get a turn, 0.5 to 60000, 0 for about 100. `duty`: the share of time in which it works, 0.01 to 1.
@@ -154,6 +158,7 @@ public final class Context: @unchecked Sendable {
   /// CancellationError where the task was cancelled and the call therefore ended.
   func cancellable<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
     try Task.checkCancellation()
+    defer { if Task.isCancelled { uncancel() } }  // of a cancel that came when the call was done
     do {
       return try await withTaskCancellationHandler(operation: body) { self.cancel() }
     } catch let error as GraftError where error.kind == .cancelled && Task.isCancelled {

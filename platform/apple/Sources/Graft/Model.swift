@@ -186,16 +186,38 @@ public final class Model: @unchecked Sendable {
 
   // Low-rank adapters. They change while the model has no sessions, generators or trainers.
 
-  /// Fresh adapters in place of any: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any part may be left out. All else
-  /// is frozen then.
+  /// Fresh adapters, which replace those that the model has: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any part
+  /// may be left out. Tokens of `addTokens` keep their rows. All else is frozen then.
   public func addAdapters(_ options: String? = nil, seed: UInt32 = 0) throws {
     try context.call { Arena.use { graft_model_add_adapters(pointer, $0.string(options), seed) } }
   }
 
-  /// Tokens for the vocabulary in place of any adapters: a JSON array of texts, or of {"content": text, "special":
-  /// true}. Their rows are trained, with adapters that are added next; all other rows stay.
+  /// Adds tokens to the vocabulary: a JSON array of texts, or of {"content": text, "special": true}. Their rows are
+  /// trained, and adapters with them. Adapters and tokens of earlier calls, and all other rows, keep their bits.
   public func addTokens(_ tokens: String) throws {
     try context.call { Arena.use { graft_model_add_tokens(pointer, $0.string(tokens)) } }
+  }
+
+  /// Another number of classes for the last layer, of `output` (nil: the only one). Old rows keep their bits, and new
+  /// ones begin as in PyTorch; with `replace` all rows begin anew, and there may be fewer. `classNames`: of the new
+  /// classes (replace: of all), for a model that knows its classes by names. A run of the model before can be continued
+  /// by its checkpoint. The model has no sessions, generators or trainers then.
+  public func resizeHead(
+    classes: Int, output: String? = nil, replace: Bool = false, seed: UInt32 = 0, classNames: [String] = []
+  ) throws {
+    try context.call {
+      Arena.use { arena in
+        var o = graft_head_options()
+        o.struct_size = MemoryLayout<graft_head_options>.stride
+        o.output = arena.string(output)
+        o.classes = Int64(classes)
+        o.replace = replace ? 1 : 0
+        o.seed = seed
+        o.class_names = arena.strings(classNames)
+        o.class_name_count = classNames.count
+        return graft_model_resize_head(pointer, &o)
+      }
+    }
   }
 
   /// The adapters of a file in place of any; nil: none.

@@ -22,7 +22,7 @@ struct OpenAxis {
   std::int64_t axis = 0;
 };
 
-/// As graft_convert_options.
+/// As graft_convert_options. If `cancelled` or `progress` throws, convert() throws the same.
 struct ConvertOptions {
   std::vector<Binding> bindings = {};        ///< sizes of named dimensions; the others stay open
   std::vector<std::string> constants = {};   ///< patterns ('*', '?') of float tensors that are not trained
@@ -51,9 +51,22 @@ struct ConvertReport {
 
 namespace detail {
 
+/// The functions of ConvertOptions, called without letting an exception through.
+struct ConvertCalls {
+  static int cancelled(void* user) {
+    const auto& of = *static_cast<const ConvertOptions*>(user);
+    return Thrown::caught(nullptr, 1, [&] { return of.cancelled(of.user); });
+  }
+  static int progress(void* user, std::uint64_t done, std::uint64_t total) {
+    const auto& of = *static_cast<const ConvertOptions*>(user);
+    return Thrown::caught(nullptr, 1, [&] { return of.progress(of.user, done, total); });
+  }
+};
+
 /// What a conversion came to; it is destroyed.
 inline Status ended(graft_status code, graft_conversion* made, ConvertReport* report = nullptr) {
   const Handle<graft_conversion, graft_conversion_destroy> conversion(made);
+  Thrown::rethrow(code, nullptr);
   if (report != nullptr && made != nullptr) {
     *report = {graft_conversion_report(made), graft_conversion_report_json(made), graft_conversion_errors(made),
                graft_conversion_tokenizer_fault(made)};
@@ -106,9 +119,9 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.length_count = lengths.size();
   raw.train_buffers = options.train_buffers ? 1 : 0;
   raw.fake_quantize = options.fake_quantize ? 1 : 0;
-  raw.cancelled = options.cancelled;
-  raw.user = options.user;
-  raw.progress = options.progress;
+  raw.cancelled = options.cancelled == nullptr ? nullptr : detail::ConvertCalls::cancelled;
+  raw.progress = options.progress == nullptr ? nullptr : detail::ConvertCalls::progress;
+  raw.user = const_cast<ConvertOptions*>(&options);  // handed back as const
   raw.imatrix = detail::or_null(options.imatrix);
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);

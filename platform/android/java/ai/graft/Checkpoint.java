@@ -8,7 +8,7 @@ import java.util.Map;
 /** Where a trainer's run stood when its folder was opened; {@link Trainer#openCheckpoint}. */
 public final class Checkpoint {
   /** How a run is kept. */
-  public static final class Options {
+  public static final class Options extends Shown {
     /** Made where missing; one trainer at a time writes to it. */
     @NonNull public final String folder;
     /** Steps between snapshots; 0: only {@link Trainer#saveCheckpoint}. */

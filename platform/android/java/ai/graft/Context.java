@@ -12,7 +12,7 @@ import java.util.List;
  * Contexts are independent of each other. Closing is possible in any order, at any time; what is closed throws
  * IllegalStateException, and what is forgotten is freed some time after it became unreachable.
  */
-public final class Context implements Closeable {
+public final class Context extends Handle implements Closeable {
   /** Where graft's log goes. May be called from graft's own threads; must not call graft. */
   public interface Log {
     void log(@NonNull LogLevel level, @NonNull String message);
@@ -40,7 +40,7 @@ public final class Context implements Closeable {
   public enum WeightCheck { ON_USE, AT_ONCE, NEVER }
 
   /** What is not set has graft's default. */
-  public static final class Options {
+  public static final class Options extends Shown {
     /** Index or part of the name of the Vulkan device; null: the best; "none": none, such a context forecasts. */
     @Nullable public String device;
     /** Loader or driver instead of the system's. */
@@ -54,7 +54,7 @@ public final class Context implements Closeable {
   }
 
   /** What a kernel did with a known answer. */
-  public static final class KernelVerdict {
+  public static final class KernelVerdict extends Shown {
     /** In the order of graft_kernel_verdict; UNTESTED: no probe uses it on this device. */
     public enum Kind { PASSED, FAILED, UNTESTED }
 
@@ -69,8 +69,6 @@ public final class Context implements Closeable {
       kind = Kind.values()[record.count()];
     }
   }
-
-  final Owner own;
 
   public Context() {
     this(new Options());
@@ -101,11 +99,17 @@ public final class Context implements Closeable {
   }
 
   /**
-   * From any thread: the call that is under way on this context, if any, throws GraftException with Status.CANCELLED
-   * before its next submission to the device. Nothing has changed then; the same step may be asked for again.
+   * From any thread: the call in progress on this context, or else the next one that looks, throws
+   * GraftException.Cancelled before its next submission to the device. Exactly one call ends for it. Nothing has changed
+   * then; the same step may be asked for again.
    */
   public void cancel() {
     own.beside(Jni::cancel);
+  }
+
+  /** Withdraws a {@link #cancel} that no call has ended for; from any thread. */
+  public void uncancel() {
+    own.beside(Jni::uncancel);
   }
 
   /**

@@ -13,12 +13,12 @@ import java.util.List;
  * Samples by number: of files, of memory, or what a function makes. {@link Context#openData} and its neighbours make it.
  * Threads and closing: see {@link Context}.
  */
-public final class DataSet implements Closeable {
+public final class DataSet extends Handle implements Closeable {
   /** What records of "jsonl:FILE" are; in the order of graft_preference. */
   public enum Preference { NONE, PAIRS, LABELLED, GROUPS }
 
   /** How a set is opened. */
-  public static final class Options {
+  public static final class Options extends Shown {
     /** That the data is for: text becomes its tokens, labels its classes; null: nothing is known. */
     @Nullable public Model model;
     /** Samples as they are, without augmentation, and labels of the model's classes alone. */
@@ -40,7 +40,7 @@ public final class DataSet implements Closeable {
   public enum Role { INPUT, TARGET, WEIGHT }
 
   /** One tensor of a sample. */
-  public static final class Field {
+  public static final class Field extends Shown {
     @NonNull public final String name;
     @NonNull public final TensorInfo.Type type;
     /** Of one sample: without the batch. */
@@ -85,8 +85,6 @@ public final class DataSet implements Closeable {
      */
     boolean read(long index, @NonNull ByteBuffer[] places) throws Exception;
   }
-
-  final Owner own;
 
   DataSet(Owner context, long pointer) {
     own = context.child(this, pointer, "data set", Jni::dataDestroy);

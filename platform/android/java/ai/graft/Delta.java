@@ -13,11 +13,11 @@ import java.util.List;
  * What training changed, of one client or averaged over several: what a federated round sends. {@link Model#deltaFrom} and
  * {@link Context#loadDelta} make it. Threads and closing: see {@link Context}.
  */
-public final class Delta implements Closeable {
+public final class Delta extends Handle implements Closeable {
   /** How its numbers are kept: INT8 in blocks with a scale, FIXED as integers modulo 2^32, for secure aggregation. */
   public enum Coding { F32, BF16, INT8, FIXED }
 
-  public static final class Options {
+  public static final class Options extends Shown {
     /** That training used: what an average weighs by. */
     public long samples = 1;
     /** Optimizer steps. */
@@ -35,7 +35,7 @@ public final class Delta implements Closeable {
     @Nullable public String residual;
   }
 
-  public static final class AverageOptions {
+  public static final class AverageOptions extends Shown {
     /** All clients weigh the same; otherwise by their samples. */
     public boolean equal;
     /** Of adapters, what their matrices multiply to is averaged and factored again, to `rank`; 0: the largest of them. */
@@ -47,7 +47,7 @@ public final class Delta implements Closeable {
   }
 
   /** What a delta says of itself. */
-  public static final class Info {
+  public static final class Info extends Shown {
     /** The weights that it was made for, as 32 hexadecimal digits, and their file's name. */
     @NonNull public final String base;
     @NonNull public final String baseFile;
@@ -91,8 +91,6 @@ public final class Delta implements Closeable {
       baseFile = record.text();
     }
   }
-
-  final Owner own;
 
   /** Inside the gate. */
   Delta(Owner context, long pointer) {

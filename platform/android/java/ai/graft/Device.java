@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.Map;
 
 /** A device that can run graft. */
-public final class Device {
+public final class Device extends Shown {
   /** In the order of graft_device_type. */
   public enum Kind { OTHER, INTEGRATED, DISCRETE, VIRTUAL, CPU }
 
   /** A fault of a driver that graft works around. */
-  public static final class Quirk {
+  public static final class Quirk extends Shown {
     @NonNull public final String name;
     @NonNull public final String action;
     @NonNull public final String reason;

@@ -5,8 +5,8 @@ import androidx.annotation.Nullable;
 import java.io.Closeable;
 
 /** Turns texts into vectors; {@link Model#embedder} makes it. Threads and closing: see {@link Context}. */
-public final class Embedder implements Closeable {
-  public static final class Options {
+public final class Embedder extends Handle implements Closeable {
+  public static final class Options extends Shown {
     @NonNull public Pooling pooling = Pooling.DEFAULT;
     /** Vectors are brought to length 1; otherwise only where the model's file says so. */
     public boolean normalize;
@@ -24,8 +24,6 @@ public final class Embedder implements Closeable {
     /** Goes on where the device was lost. */
     public boolean recoverDevice;
   }
-
-  private final Owner own;
 
   Embedder(Owner model, long pointer) {
     own = model.child(this, pointer, "embedder", Jni::embedderDestroy);

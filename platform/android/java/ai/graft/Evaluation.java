@@ -10,9 +10,9 @@ import java.util.List;
  * What a model gave on a data set; {@link Model#evaluation} and {@link Trainer#evaluation} make it. Threads and closing: see
  * {@link Context}.
  */
-public final class Evaluation implements Closeable {
+public final class Evaluation extends Handle implements Closeable {
   /** What is asked for. */
-  public static final class Options {
+  public static final class Options extends Shown {
     /** Beside the loss, as in "f1,auroc": {@link Evaluation#metricNames} has them. */
     @Nullable public String metrics;
     /** The confusion matrix, of a loss of labels. */
@@ -22,7 +22,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** Means over all samples; NaN where one has no meaning. */
-  public static final class Totals {
+  public static final class Totals extends Shown {
     public final long samples;
     public final double loss;
     public final double accuracy;
@@ -42,7 +42,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** One metric. */
-  public static final class Metric {
+  public static final class Metric extends Shown {
     @NonNull public final String name;
     /** NaN where it is not defined. */
     public final double value;
@@ -58,7 +58,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** One class in a comparison. */
-  public static final class ClassChange {
+  public static final class ClassChange extends Shown {
     public final int label;
     public final long rows;
     public final long oldRight;
@@ -73,7 +73,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** How two models differ on the same data. A row is one label or number of a sample. */
-  public static final class Comparison {
+  public static final class Comparison extends Shown {
     public final long samples;
     public final long rows;
     /** Of a regression, samples that one is closer to count as right for it alone. */
@@ -108,7 +108,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** What evaluations are watched for; each metric is "loss", "accuracy" or one that the evaluation was asked for. */
-  public static final class Watch {
+  public static final class Watch extends Shown {
     /** With the schedule PLATEAU: the rate falls by factor where this gets no better for `patience` evaluations. */
     @Nullable public String plateau;
     public long patience = 10;
@@ -123,7 +123,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** What became of an evaluation. */
-  public static final class Verdict {
+  public static final class Verdict extends Shown {
     public final boolean stop;
     public final boolean best;
     /** The learning rate fell. */
@@ -139,7 +139,7 @@ public final class Evaluation implements Closeable {
   }
 
   /** What a gate found: {@link Model#gate}. */
-  public static final class Gated {
+  public static final class Gated extends Shown {
     public final boolean passed;
     /** A sentence where it did not pass, else "". */
     @NonNull public final String reason;
@@ -164,8 +164,6 @@ public final class Evaluation implements Closeable {
       gained = lists[2];
     }
   }
-
-  final Owner own;
 
   /** Inside `made`'s gate. */
   Evaluation(Owner made, long pointer) {

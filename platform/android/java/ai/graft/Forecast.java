@@ -3,7 +3,7 @@ package ai.graft;
 import androidx.annotation.NonNull;
 
 /** What a trainer would take and do, known without making it. */
-public final class Forecast {
+public final class Forecast extends Shown {
   @NonNull public final Memory memory;
   /** Of one micro-batch, forward and backward, extraFlops included. */
   public final long flops;

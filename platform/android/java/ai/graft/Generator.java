@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 
 /** Writes text with a language model. Threads and closing: see {@link Context}. */
-public final class Generator implements Closeable {
-  public static final class Options {
+public final class Generator extends Handle implements Closeable {
+  public static final class Options extends Shown {
     /** Tokens of prompt and answer together; 0: the model's own, at most 2048. */
     public int context;
     /** Tokens of a prompt taken at a time; 0: 64. */
@@ -34,7 +34,7 @@ public final class Generator implements Closeable {
   public enum CacheFormat { F32, F16, BF16, Q8_0 }
 
   /** How one text is drawn. */
-  public static final class Sampling {
+  public static final class Sampling extends Shown {
     public int maxTokens = 256;
     /** 0: always the most probable token. */
     public double temperature;
@@ -68,7 +68,7 @@ public final class Generator implements Closeable {
   }
 
   /** How probable a model finds a token: the natural logarithm, before any bias, penalty and temperature. */
-  public static final class Probability {
+  public static final class Probability extends Shown {
     public final int token;
     public final float logProbability;
 
@@ -79,7 +79,7 @@ public final class Generator implements Closeable {
   }
 
   /** One of several texts that is done. */
-  public static final class Finished {
+  public static final class Finished extends Shown {
     /** What {@link Generator#submit} gave. */
     public final long id;
     /** Null where it failed. */
@@ -104,7 +104,7 @@ public final class Generator implements Closeable {
   public enum Reason { END_OF_TEXT, MAX_TOKENS, STOP, CONTEXT_FULL, LISTENER }
 
   /** What a call generated. */
-  public static final class Generated {
+  public static final class Generated extends Shown {
     /** "" where the model has no tokenizer. */
     @NonNull public final String text;
     /** Without the one that ended the text. */
@@ -147,8 +147,6 @@ public final class Generator implements Closeable {
       }
     }
   }
-
-  private final Owner own;
 
   Generator(Owner model, long pointer) {
     own = model.child(this, pointer, "generator", Jni::generatorDestroy);

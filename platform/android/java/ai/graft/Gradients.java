@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Map;
 
 /** Gradients of any number of samples: what {@link Model#gradients} computed. */
-public final class Gradients implements Closeable {
-  public static final class Options {
+public final class Gradients extends Handle implements Closeable {
+  public static final class Options extends Shown {
     /** An output or any value. */
     @NonNull public String of = "";
     /** Inputs, parameters or any values. */
@@ -26,8 +26,6 @@ public final class Gradients implements Closeable {
     /** As a training step computes it, dropout at work. */
     public boolean trainMode;
   }
-
-  private final Owner own;
 
   Gradients(Owner model, long pointer) {
     own = model.child(this, pointer, "gradient", Jni::gradientsDestroy);

@@ -9,8 +9,8 @@ import java.util.List;
  * Adds up, over texts, the squares of what each column of each matrix is multiplied with; {@link Model#importance} makes it. Threads
  * and closing: see {@link Context}.
  */
-public final class Importance implements Closeable {
-  public static final class Options {
+public final class Importance extends Handle implements Closeable {
+  public static final class Options extends Shown {
     /** Tokens of a chunk, each of which begins anew; 0: the model's own context, at most 512. */
     public int context;
     /** Most chunks of all texts together; 0: no limit. */
@@ -26,7 +26,7 @@ public final class Importance implements Closeable {
   }
 
   /** How far it is. */
-  public static final class Progress {
+  public static final class Progress extends Shown {
     /** Tokens of a chunk. */
     public final int context;
     /** Chunks that were computed, and that were not. */
@@ -44,7 +44,7 @@ public final class Importance implements Closeable {
   }
 
   /** One matrix. */
-  public static final class Matrix {
+  public static final class Matrix extends Shown {
     /** Of the weight. */
     @NonNull public final String name;
     /** For each column, what it was multiplied with, squared. */
@@ -58,8 +58,6 @@ public final class Importance implements Closeable {
       sums = record.restOfReals();
     }
   }
-
-  private final Owner own;
 
   Importance(Owner model, long pointer) {
     own = model.child(this, pointer, "importance", Jni::importanceDestroy);

@@ -6,7 +6,7 @@ import androidx.annotation.NonNull;
  * How an F32 input is given: bytes of images, or halves, which the device turns into numbers. Pixels of 0 to 255 that PyTorch
  * normalises by mean and std have scale 1 / (255 * std) and offset -mean / std.
  */
-public final class InputFormat {
+public final class InputFormat extends Shown {
   /** In the order of graft_element. */
   public enum Element { U8, I8, F16, BF16 }
 

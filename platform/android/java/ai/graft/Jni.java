@@ -18,6 +18,8 @@ final class Jni {
   static native void contextDestroy(long context);
   static native String deviceName(long context);
   static native void cancel(long context);
+
+  static native void uncancel(long context);
   static native boolean setPace(long context, double sliceMs, double duty);
   static native void openCache(long context, String folder, boolean skipSelfTest);
 
@@ -37,6 +39,7 @@ final class Jni {
   static native Record[] signatures(long model);
   static native void addAdapters(long model, String options, int seed);
   static native void addTokens(long model, String tokens);
+  static native void resizeHead(long model, long classes, Model.HeadOptions options, String[] classNames);
   static native void loadAdapters(long model, String path);
   static native void loadAdaptersMemory(long model, Block data);
   static native void loadAdaptersTogether(long model, String[] paths, double[] weights);

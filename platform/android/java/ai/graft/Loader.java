@@ -8,8 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Batches of a data set, shuffled and read ahead; {@link DataSet#loader} makes it. Threads and closing: see {@link Context}. */
-public final class Loader implements Closeable {
-  public static final class Options {
+public final class Loader extends Handle implements Closeable {
+  public static final class Options extends Shown {
     /** Samples; 0: 32. */
     public long batch = 32;
     /** Of the order. */
@@ -29,7 +29,7 @@ public final class Loader implements Closeable {
   }
 
   /** One batch. */
-  public static final class Batch {
+  public static final class Batch extends Shown {
     public final long samples;
     /** From 0. */
     public final long epoch;
@@ -45,8 +45,6 @@ public final class Loader implements Closeable {
       for (ByteBuffer content : contents) fields.add(View.copy(content));
     }
   }
-
-  final Owner own;
 
   Loader(Owner set, long pointer) {
     own = set.child(this, pointer, "loader", Jni::loaderDestroy);

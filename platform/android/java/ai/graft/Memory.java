@@ -1,7 +1,7 @@
 package ai.graft;
 
 /** Bytes of device and staging memory by class, known before anything runs. */
-public final class Memory {
+public final class Memory extends Shown {
   public final long weights;
   public final long parameters;
   public final long gradients;

@@ -13,9 +13,9 @@ import java.util.Map;
 import java.util.Objects;
 
 /** A loaded model. Threads and closing: see {@link Context}. */
-public final class Model implements Closeable {
+public final class Model extends Handle implements Closeable {
   /** An entry point of the model: what it needs and what it gives; {@link Session.Options#signature}. */
-  public static final class Signature {
+  public static final class Signature extends Shown {
     @NonNull public final String name;
     @NonNull public final List<String> inputs = new ArrayList<>();
     @NonNull public final List<String> outputs = new ArrayList<>();
@@ -30,7 +30,7 @@ public final class Model implements Closeable {
   }
 
   /** Bytes of a weight that are not what the file's checksums say. */
-  public static final class Damage {
+  public static final class Damage extends Shown {
     @NonNull public final String weight;
     /** In the file. */
     public final long firstByte;
@@ -44,7 +44,7 @@ public final class Model implements Closeable {
   }
 
   /** What became of one node that was compared with double precision. */
-  public static final class NodeVerdict {
+  public static final class NodeVerdict extends Shown {
     @NonNull public final String node;
     @NonNull public final String op;
     /** Why it could not be compared; "" where it was. */
@@ -64,8 +64,6 @@ public final class Model implements Closeable {
       gradient = record.real();
     }
   }
-
-  final Owner own;
 
   Model(Owner context, long pointer) {
     own = context.child(this, pointer, "model", Jni::modelDestroy);
@@ -286,8 +284,8 @@ public final class Model implements Closeable {
   }
 
   /**
-   * Fresh low-rank adapters in place of any: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any part may be left out.
-   * All else is frozen then. Adapters change while nothing made from this model is open.
+   * Fresh low-rank adapters, which replace those that the model has: "r=8,alpha=16,dropout=0,targets=q_proj|v_proj", any
+   * part may be left out. Tokens of {@link #addTokens} keep their rows. All else is frozen then. Adapters change while nothing made from this model is open.
    */
   public void addAdapters(@NonNull String options, int seed) {
     own.run(p -> {
@@ -297,13 +295,36 @@ public final class Model implements Closeable {
   }
 
   /**
-   * Tokens for the vocabulary in place of any adapters: a JSON array of texts, or of {"content": text, "special": true}.
-   * Their rows are trained, with adapters that are added next; all other rows stay.
+   * Adds tokens to the vocabulary: a JSON array of texts, or of {"content": text, "special": true}. Their rows are
+   * trained, and adapters with them. Adapters and tokens of earlier calls, and all other rows, keep their bits.
    */
   public void addTokens(@NonNull String tokens) {
     own.run(p -> {
       needNoChildren();
       Jni.addTokens(p, tokens);
+    });
+  }
+
+  /** How {@link #resizeHead} changes a head. */
+  public static final class HeadOptions extends Shown {
+    /** The output of the classes; null: the model's only one. */
+    @Nullable public String output;
+    /** All rows begin anew, and there may be fewer; else old rows keep their bits. */
+    public boolean replace;
+    /** Of new rows. */
+    public int seed;
+    /** Of the new classes (replace: of all), for a model that knows its classes by names. */
+    @NonNull public final List<String> classNames = new ArrayList<>();
+  }
+
+  /**
+   * Another number of classes for the last layer. Old rows keep their bits, and new ones begin as in PyTorch. A run of
+   * the model before can be continued by its checkpoint. Nothing made from this model may be open.
+   */
+  public void resizeHead(long classes, @NonNull HeadOptions options) {
+    own.run(p -> {
+      needNoChildren();
+      Jni.resizeHead(p, classes, options, options.classNames.toArray(new String[0]));
     });
   }
 

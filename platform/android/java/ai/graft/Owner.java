@@ -40,7 +40,7 @@ final class Owner extends PhantomReference<Object> {
   private final Destroyer destroyer;
   private long pointer;
   private int children;
-  private boolean closed;
+  private volatile boolean closed;
   private final Map<Long, Long> named = new HashMap<>();
   private Object reachable;
   private long callbacks;  // native memory that the object may use as long as it lives; 0: none
@@ -125,6 +125,10 @@ final class Owner extends PhantomReference<Object> {
   /** Without waiting for the call that is under way, for what is meant for it; nothing where the object has gone. */
   synchronized void beside(Action body) {
     if (pointer != 0) body.with(pointer);
+  }
+
+  boolean isClosed() {
+    return closed;
   }
 
   /** How many native objects there are in this process. */

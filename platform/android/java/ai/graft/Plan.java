@@ -6,9 +6,9 @@ import java.util.Collections;
 import java.util.List;
 
 /** What a session or a trainer would do; {@link Model#plan}. */
-public final class Plan {
+public final class Plan extends Shown {
   /** A node of a model's graph; {@link Model#layers}. */
-  public static final class Layer {
+  public static final class Layer extends Shown {
     @NonNull public final String name;
     @NonNull public final String op;
     /** Of its first output, with names of dimensions, as in "[batch, 10]". */
@@ -31,7 +31,7 @@ public final class Plan {
   }
 
   /** What runs; fused nodes as one. */
-  public static final class Node {
+  public static final class Node extends Shown {
     @NonNull public final String name;
     @NonNull public final String op;
     /** It serves a forward node. */
@@ -61,7 +61,7 @@ public final class Plan {
   }
 
   /** A value, and where in memory it lies while which nodes run. */
-  public static final class Value {
+  public static final class Value extends Shown {
     @NonNull public final String name;
     /** "weights", "activations", ... as the fields of {@link Memory}. */
     @NonNull public final String memoryClass;
@@ -86,7 +86,7 @@ public final class Plan {
   }
 
   /** One choice between memory and work: some results are computed again in the backward pass. */
-  public static final class Point {
+  public static final class Point extends Shown {
     /** Of the whole run, at least. */
     public final long bytes;
     public final long extraFlops;

@@ -10,8 +10,8 @@ import java.util.List;
 import java.util.Map;
 
 /** A model planned and recorded for one set of sizes. Threads and closing: see {@link Context}. */
-public final class Session implements Closeable {
-  public static final class Options {
+public final class Session extends Handle implements Closeable {
+  public static final class Options extends Shown {
     /** Every named dimension of the inputs, as in "batch". */
     @NonNull public final Map<String, Long> bindings = new LinkedHashMap<>();
     /** Bytes of device memory; 0: no limit. OutOfMemory where the plan needs more. */
@@ -42,8 +42,6 @@ public final class Session implements Closeable {
       return this;
     }
   }
-
-  private final Owner own;
 
   Session(Owner model, long pointer) {
     own = model.child(this, pointer, "session", Jni::sessionDestroy);

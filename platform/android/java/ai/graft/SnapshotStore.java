@@ -12,9 +12,9 @@ import java.util.List;
  * The folder of a run, open to be read and tidied; {@link Context#openStore} makes it. A snapshot is named by its number in decimal or
  * a tag; null: the one that training goes on from. Threads and closing: see {@link Context}.
  */
-public final class SnapshotStore implements Closeable {
+public final class SnapshotStore extends Handle implements Closeable {
   /** One snapshot of a run. */
-  public static final class Snapshot {
+  public static final class Snapshot extends Shown {
     public final long number;
     /** Optimizer steps done. */
     public final long step;
@@ -47,7 +47,7 @@ public final class SnapshotStore implements Closeable {
   public enum Difference { SAME, CHANGED, ONLY_IN_FIRST, ONLY_IN_SECOND }
 
   /** One tensor, or another part of the state, in two snapshots. */
-  public static final class StreamDifference {
+  public static final class StreamDifference extends Shown {
     @NonNull public final String name;
     public final int worker;
     @NonNull public final Difference difference;
@@ -65,8 +65,6 @@ public final class SnapshotStore implements Closeable {
       changedBytes = record.number();
     }
   }
-
-  private final Owner own;
 
   /** Inside the gate; `callbacks`: of its cipher. */
   SnapshotStore(Owner context, long pointer, long callbacks) {

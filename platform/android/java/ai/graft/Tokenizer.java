@@ -7,9 +7,9 @@ import java.util.List;
 import java.util.Objects;
 
 /** Text as tokens, and conversations as prompts. Threads and closing: see {@link Context}. */
-public final class Tokenizer implements Closeable {
+public final class Tokenizer extends Handle implements Closeable {
   /** What one speaker said: "system", "user" or "assistant". It forges no special token. */
-  public static final class Message {
+  public static final class Message extends Shown {
     @NonNull public final String role;
     @NonNull public final String text;
 
@@ -20,7 +20,7 @@ public final class Tokenizer implements Closeable {
   }
 
   /** How a conversation becomes a prompt. */
-  public static final class ChatOptions {
+  public static final class ChatOptions extends Shown {
     /** "alpaca", "chatml", "gemma", "llama2" or "llama3"; null: the model's own. */
     @Nullable public String format;
     /** The conversation as it is; else with what makes the assistant speak next. */
@@ -34,8 +34,6 @@ public final class Tokenizer implements Closeable {
     /** An object of whatever else the template reads. */
     @Nullable public String variables;
   }
-
-  private final Owner own;
 
   Tokenizer(Owner model, long pointer) {
     // It needs the model no longer: the model's adapters may change meanwhile.

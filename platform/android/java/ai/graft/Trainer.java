@@ -8,8 +8,7 @@ import java.util.Collections;
 import java.util.List;
 
 /** Trains a model; one call, one optimizer step. Threads and closing: see {@link Context}. */
-public final class Trainer implements Closeable {
-  final Owner own;
+public final class Trainer extends Handle implements Closeable {
   private final TensorInfo[] parts;
 
   Trainer(Owner model, long pointer) {

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 
 /** How a model is trained. In Kotlin: TrainerOptions().apply { batch = 64; checkpoints = true }. */
-public final class TrainerOptions {
+public final class TrainerOptions extends Shown {
   /**
    * In the order of graft_loss; BCE, FOCAL, KL and CTC are of logits; TRIPLET, INFO_NCE and OUTPUT have no target. DPO to KTO
    * are of language models, from preferences: {@link DataSet.Options#preference}.

@@ -299,4 +299,40 @@ final class MoreTests {
   }
 
   private MoreTests() {}
+
+  public static void aHeadGetsClasses() {
+    try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
+      Model.HeadOptions options = new Model.HeadOptions();
+      options.seed = 3;
+      options.output = "y";
+      model.resizeHead(5, options);
+      equal(5L, model.outputs().get(0).shape[1], "classes");
+      thrown(GraftException.InvalidArgument.class, "5 classes, and 5 were asked for", () -> model.resizeHead(5, options));
+      options.replace = true;
+      options.classNames.add("owl");
+      options.classNames.add("lynx");
+      model.resizeHead(2, options);
+      equal("[\"owl\",\"lynx\"]", model.metadata().get("data.classes"), "their names");
+    }
+  }
+
+  public static void textsShowWhatIsInThem() {
+    Session.Options options = new Session.Options();
+    options.wrt.add("fc1.weight");
+    check(options.toString().contains("wrt=[fc1.weight]"), options.toString());
+    Context context = Tests.context();
+    equal("Context", context.toString(), "an open context");
+    Model model = context.load(file("mlp.graft"));
+    String memory = model.forecast(Tests.trainerOptions()).toString();
+    check(memory.startsWith("Forecast(memory=Memory(weights="), memory);
+    context.cancel();
+    context.uncancel();
+    Session session = model.session(Tests.fourSamples());
+    session.setInput("x", x(0));
+    session.run();
+    model.close();
+    equal("Model (closed)", model.toString(), "a closed model");
+    session.close();
+    context.close();
+  }
 }

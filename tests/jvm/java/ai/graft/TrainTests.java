@@ -57,7 +57,7 @@ final class TrainTests {
         for (int i = 0; !done.get(); i++) {
           context.setPace(i % 2 * 8, i % 3 == 0 ? 0.5 : 1);
           context.cancel();
-          Thread.yield();
+          java.util.concurrent.locks.LockSupport.parkNanos(300_000);
         }
       });
       try (Trainer trainer = model.trainer(options)) {
@@ -77,6 +77,7 @@ final class TrainTests {
         }
         done.set(true);
         other.join();
+        context.uncancel();
         check(cancelled > 0, "no cancel came into a step");
         trainer.store();
       } finally {
