@@ -77,8 +77,8 @@ graft_status graft_task_wait(graft_task* task, double timeout_ms, graft_status* 
   if (task->state == idle) return GRAFT_INVALID_ARGUMENT;
   // On the thread that has to do it, or in a call that it waits for, it would never be over.
   const graft_context& context = *task->context;
-  const bool never =
-      CallbackScope::active() || context.owner.load() == std::this_thread::get_id() || context.worker.is_this_thread();
+  const bool never = CallScope<graft_context>::is_forked(context) || CallbackScope::active() ||
+                     context.owner.load() == std::this_thread::get_id() || context.worker.is_this_thread();
   if (!is_over() && never) return GRAFT_INVALID_ARGUMENT;
   constexpr double kLongest = 1e12;  // 30 years, which a clock can hold
   if (timeout_ms < 0) {

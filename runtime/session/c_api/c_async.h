@@ -42,7 +42,7 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
   if (handle == nullptr || done == nullptr) return GRAFT_INVALID_ARGUMENT;
   graft_context* const context = handle->context;
   const bool in_callback = CallbackScope::active() || context->owner.load() == std::this_thread::get_id();
-  if (in_callback) return GRAFT_INVALID_ARGUMENT;
+  if (in_callback || CallScope<graft_context>::is_forked(*context)) return GRAFT_INVALID_ARGUMENT;
   graft_task* const task = task_of(done, user);
   if (done == graft_task_done) {
     if (const graft_status begun = take_up(task, context); begun != GRAFT_OK) return begun;

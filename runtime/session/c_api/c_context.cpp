@@ -10,6 +10,10 @@ graft_status guarded_call(graft_context* context, GuardedBody* call, void* body)
   const CallScope<graft_context> scope(*context);
   const auto run = [&]() -> graft_status {
     if (!scope.entered()) {
+      if (scope.forked()) {
+        context->message = cat("Process ", context->process, " made this context, and process ", os::process_id(),
+                               " is a child forked from it: a child makes its own context.");
+      }
       if (scope.nested()) context->message = "A callback called graft on the context that called it; nothing was done.";
       return GRAFT_INVALID_ARGUMENT;
     }
