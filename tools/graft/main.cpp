@@ -61,7 +61,7 @@ class HelpFormatter : public CLI::Formatter {
 };
 
 int fail(const std::string& sentence) {
-  to_stderr("graft: %s\n", sentence.c_str());
+  graft::cli::to_stderr("graft: %s\n", sentence.c_str());
   return 1;
 }
 
@@ -114,7 +114,7 @@ int run_to_the_end(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
     // Without a copy of anything: there may still be no memory for that.
-    to_stderr("graft: The host ran out of memory in \"graft %s\".\n", argc > 1 ? argv[1] : "");
+    graft::cli::to_stderr("graft: The host ran out of memory in \"graft %s\".\n", argc > 1 ? argv[1] : "");
     return 1;
   } catch (const std::system_error& error) {  // of a thread that could not be started
     return fail("The system has no room for what this command needs: " + std::string(error.what()) + ".");
