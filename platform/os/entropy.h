@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include "platform/base/status.h"
 
@@ -10,5 +11,8 @@ namespace graft::os {
 
 /// From the system's generator for keys. io_error where it gives none. Any thread.
 Status fill_with_entropy(std::span<std::byte> bytes);
+
+/// 16 hexadecimal digits of it, for names of temporary files.
+Result<std::string> random_name();
 
 }  // namespace graft::os

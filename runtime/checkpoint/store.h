@@ -77,11 +77,11 @@ class Store {
   /// Makes `number` the head, with an empty journal: training branches from there. Later snapshots stay. 0: the start.
   Status set_head(std::uint64_t number);
 
-  /// Names a good snapshot after the fact; several may have one tag. A tag that it has already is no error.
+  /// Names a good snapshot after the fact. One tag is one snapshot's, and is taken from any other (see tags.h).
   Status tag(std::uint64_t number, const std::string& tag);
   /// not_found where it has no such tag.
   Status untag(std::uint64_t number, std::string_view tag);
-  /// The newest snapshot with this tag; 0: none.
+  /// The snapshot with this tag, of several in an old store the newest; 0: none.
   std::uint64_t find_tag(std::string_view tag) const;
 
   /// From the tables alone: nothing is decoded.

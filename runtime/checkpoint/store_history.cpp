@@ -9,6 +9,7 @@
 
 #include "platform/os/threads.h"
 #include "runtime/checkpoint/store.h"
+#include "runtime/checkpoint/tags.h"
 
 namespace graft::checkpoint {
 namespace {
@@ -184,9 +185,12 @@ Status Store::tag(std::uint64_t number, const std::string& tag) {
   if (!found.ok()) return Status(found.status()).with_context(context);
   Manifest changed = **found;
   auto& tags = changed.meta.tags;
-  if (std::find(tags.begin(), tags.end(), tag) != tags.end()) return ok_status();
-  tags.push_back(tag);
-  return replace_snapshot(changed).with_context(context);
+  if (std::find(tags.begin(), tags.end(), tag) == tags.end()) {
+    tags.push_back(tag);
+    if (Status status = check_tags(tags); !status.ok()) return std::move(status).with_context(context);
+    if (Status status = replace_snapshot(changed); !status.ok()) return std::move(status).with_context(context);
+  }
+  return take_tags_from_others(*this, number).with_context(context);
 }
 
 Status Store::untag(std::uint64_t number, std::string_view tag) {
@@ -207,6 +211,27 @@ std::uint64_t Store::find_tag(std::string_view tag) const {
     if (std::find(tags.begin(), tags.end(), tag) != tags.end()) return it->first;
   }
   return 0;
+}
+
+bool is_number(std::string_view name) { return !name.empty() && name.find_first_not_of("0123456789") == name.npos; }
+
+Status check_tags(const std::vector<std::string>& tags) {
+  const auto number = std::find_if(tags.begin(), tags.end(), is_number);
+  if (number == tags.end()) return ok_status();
+  return invalid("The tag \"", *number,
+                 "\" has digits only, and would hide the snapshot of that number; give it a letter.");
+}
+
+Status take_tags_from_others(Store& store, std::uint64_t number) {
+  for (const std::string& tag : store.snapshots().at(number).meta.tags) {
+    std::vector<std::uint64_t> others;
+    for (const auto& [other, manifest] : store.snapshots()) {
+      const auto& theirs = manifest.meta.tags;
+      if (other != number && std::find(theirs.begin(), theirs.end(), tag) != theirs.end()) others.push_back(other);
+    }
+    for (const std::uint64_t other : others) GRAFT_TRY(store.untag(other, tag));
+  }
+  return ok_status();
 }
 
 }  // namespace graft::checkpoint

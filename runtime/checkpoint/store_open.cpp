@@ -7,6 +7,7 @@
 
 #include "platform/base/checked.h"
 #include "platform/base/stable_sort.h"
+#include "platform/os/access.h"
 #include "platform/os/clock.h"
 #include "platform/os/threads.h"
 #include "runtime/checkpoint/chunk_reader.h"
@@ -74,7 +75,9 @@ Result<Store> Store::open(os::FileSystem& files, const std::string& path, const 
   Store store(files, path, options);
   const std::string context = cat("While opening the checkpoint store \"", path, "\"");
   if (options.mode == StoreMode::create) {
-    if (Status status = os::make_directories(files, path); !status.ok()) return std::move(status).with_context(context);
+    if (Status status = os::make_private_directories(files, path); !status.ok()) {
+      return std::move(status).with_context(context);
+    }
   }
   if (options.mode != StoreMode::read_only) {
     const auto info = files.info(path);
@@ -94,7 +97,9 @@ Result<Store::Listing> Store::list_files() const {
   GRAFT_TRY(files_->visit(path_, [&](std::string_view name, os::EntryType type) {
     if (type != os::EntryType::file) return;
     const std::string_view replaced = name.substr(0, name.find(".tmp"));
-    if (replaced != name) {
+    if (os::is_temporary(name)) {
+      listing.leftovers.emplace_back(name);
+    } else if (replaced != name) {  // of earlier versions of graft
       if (replaced == kRootName || file_number(FileKind::snapshot, replaced)) listing.leftovers.emplace_back(name);
     } else if (const auto snapshot = file_number(FileKind::snapshot, name)) {
       listing.snapshots.push_back(*snapshot);

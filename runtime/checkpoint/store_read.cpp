@@ -1,5 +1,7 @@
 // Restoring and verifying.
+#include <algorithm>
 #include <cstring>
+#include <set>
 #include <tuple>
 
 #include "runtime/checkpoint/chunk_reader.h"
@@ -20,6 +22,19 @@ Result<const Stream*> find_stream(const Manifest& manifest, std::string_view nam
                    " is frozen: the store has its hash, and its bytes are in the model.");
   }
   return stream;
+}
+
+/// "Snapshot 7: ...", or the damage and who needs what is damaged.
+std::string problem_text(const std::string& what, const std::set<std::uint64_t>& snapshots) {
+  if (snapshots.size() == 1) return cat("Snapshot ", *snapshots.begin(), ": ", what);
+  constexpr std::size_t kShown = 8;
+  std::string text = cat(what, " ", snapshots.size(), " snapshots depend on it: ");
+  std::size_t shown = 0;
+  for (const std::uint64_t number : snapshots) {
+    if (shown == kShown) return cat(text, " and ", snapshots.size() - kShown, " more.");
+    text += cat(shown++ == 0 ? "" : ", ", number);
+  }
+  return text + ".";
 }
 
 }  // namespace
@@ -83,28 +98,42 @@ Status Store::verify(std::uint64_t number) const {
 
 Result<VerifyReport> Store::verify() const {
   VerifyReport report;
-  for (const auto& [number, reason] : damaged_) report.problems.push_back(cat("Snapshot ", number, ": ", reason));
+  // One damage is one problem, however many snapshots need what is damaged.
+  std::vector<std::pair<std::string, std::set<std::uint64_t>>> problems;
+  const auto add = [&](const std::string& what, std::uint64_t snapshot) {
+    const auto found =
+        std::find_if(problems.begin(), problems.end(), [&](const auto& one) { return one.first == what; });
+    (found != problems.end() ? *found : problems.emplace_back(what, std::set<std::uint64_t>{})).second.insert(snapshot);
+  };
+  for (const auto& [number, reason] : damaged_) add(reason, number);
   // A chunk that several snapshots share is decoded once. Tables may lie about what stands where, so that the place
   // alone does not say which chunk it is. The last chunks of chains come first: they settle their parents as well.
   using Key = std::tuple<Place, std::uint64_t, std::uint64_t, Codec, std::uint32_t>;
   const auto key = [](const Chunk& c) { return Key(place_of(c), c.hash.low, c.hash.high, c.codec, c.stored_bytes); };
   std::set<Key> seen;
+  std::map<Key, std::string> bad;
   ChunkReader reader(*files_, path_, sealer_);
   for (auto it = snapshots_.rbegin(); it != snapshots_.rend(); ++it) {
     const auto& [number, manifest] = *it;
     ++report.snapshots;
     for (auto i = static_cast<std::uint32_t>(manifest.chunks.size()); i-- > 0;) {
-      if (seen.count(key(manifest.chunks[i])) != 0) continue;
+      const Key at = key(manifest.chunks[i]);
+      if (seen.count(at) != 0) continue;
+      if (const auto found = bad.find(at); found != bad.end()) {
+        add(found->second, number);
+        continue;
+      }
       const auto bytes = reader.read(manifest, i);
       if (bytes.ok()) {
         for (const Chunk& chunk : chain_of(manifest, i)) report.chunks += seen.insert(key(chunk)).second ? 1 : 0;
       } else if (bytes.status().code() == Code::corrupt || bytes.status().code() == Code::not_found) {
-        report.problems.push_back(cat("Snapshot ", number, ": ", bytes.status().message()));
+        add(bad[at] = bytes.status().message(), number);
       } else {
         return bytes.status();
       }
     }
   }
+  for (const auto& [what, snapshots] : problems) report.problems.push_back(problem_text(what, snapshots));
   return report;
 }
 

@@ -2,8 +2,10 @@
 // ROOT, replaced atomically. Before ROOT names it, nothing new counts; nothing old is touched.
 #include <array>
 
+#include "platform/os/access.h"
 #include "runtime/checkpoint/snapshot_writer.h"
 #include "runtime/checkpoint/store.h"
+#include "runtime/checkpoint/tags.h"
 
 namespace graft::checkpoint {
 
@@ -29,7 +31,7 @@ Status Store::commit(const Root& root) {
   GRAFT_TRY_ASSIGN(const auto key_check, sealer_.seal(std::span(unsealed).first(kHeaderFieldBytes), {}));
   const auto header = write_header(fields, key_check);
   const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(key_check)};
-  Status status = os::atomic_write_file(*files_, file_path(FileKind::root, 0), parts);
+  Status status = os::atomic_write_private(*files_, file_path(FileKind::root, 0), parts);
   root_unsure_ = !status.ok();
   if (status.ok()) {
     root_ = root;
@@ -80,7 +82,7 @@ Status Store::write_snapshot(const Manifest& manifest, bool replace) {
   GRAFT_TRY_ASSIGN(const auto body, sealer_.seal(std::span(unsealed).first(kHeaderFieldBytes), tables));
   const auto header = write_header(fields, body);
   const std::array parts = {std::span<const std::byte>(header), std::span<const std::byte>(body)};
-  if (replace) return os::atomic_write_file(*files_, file_path(FileKind::snapshot, manifest.number), parts);
+  if (replace) return os::atomic_write_private(*files_, file_path(FileKind::snapshot, manifest.number), parts);
   return detail::to_status(write_new(FileKind::snapshot, manifest.number, parts));
 }
 
@@ -98,6 +100,7 @@ Result<PutReport> Store::put_snapshot(std::span<const StreamInput> streams, cons
 }
 
 Result<std::unique_ptr<SnapshotWriter>> Store::begin_snapshot(const SnapshotMeta& meta) {
+  GRAFT_TRY(check_tags(meta.tags));
   if (Status status = ensure_ready(); !status.ok()) {
     return std::move(status).with_context(cat("While beginning a snapshot in the checkpoint store \"", path_, "\""));
   }
@@ -146,6 +149,7 @@ Result<PutReport> Store::commit_snapshot(std::unique_ptr<SnapshotWriter> writer)
     abandon(number);
     if (name != number) abandon(name);
   }
+  if (status.ok()) status = take_tags_from_others(*this, number);
   if (!status.ok()) return std::move(status).with_context(context);
   PutReport report = writer->report();
   if (const auto info = files_->info(file_path(FileKind::snapshot, number)); info.ok())

@@ -1,14 +1,13 @@
 #include "runtime/data/data_file.h"
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "platform/base/checked.h"
-#include "platform/os/clock.h"
+#include "platform/os/entropy.h"
 #include "runtime/data/gzip.h"
 
 namespace graft::data {
@@ -53,23 +52,12 @@ Status DataFile::create_temporary(const FileOptions& options) {
                    "\" must be unpacked.");
     }
   }
-  static std::atomic<std::uint64_t> counter{0};
-  Status status;
-  // Another process may have taken the name.
-  for (int attempt = 0; attempt < 8; ++attempt) {
-    temporary_ = cat(folder, "/graft-unpacked-", os::monotonic_ns(), "-", counter++, ".tmp");
-    auto file = options.files->open(temporary_, os::OpenMode::create_new);
-    if (file.ok()) {
-      file_ = std::move(file).value();
-      // On POSIX the name can go while the file is open; elsewhere the destructor removes it.
-      if (options.files->remove(temporary_).ok()) temporary_.clear();
-      return {};
-    }
-    status = std::move(file).status();
-    if (!os::exists(*options.files, temporary_)) break;
-  }
-  temporary_.clear();
-  return status;
+  GRAFT_TRY_ASSIGN(const std::string random, os::random_name());
+  const std::string name = cat(folder, "/graft-unpacked-", random, ".tmp");
+  GRAFT_TRY_ASSIGN(file_, options.files->open(name, os::OpenMode::create_new));
+  // On POSIX the name can go while the file is open; elsewhere the destructor removes it.
+  if (!options.files->remove(name).ok()) temporary_ = name;
+  return {};
 }
 
 Status DataFile::unpack(const FileOptions& options) {

@@ -138,22 +138,23 @@ Status verify_ops(gpu::Device& device, const Model& model, const Bindings& bindi
   GRAFT_TRY(interpret(fused, fused_values).with_context("While running the model with fused ops in double precision"));
   std::mt19937_64 random(seed);
   std::set<std::string> seen;
-  const std::size_t total = graph.nodes().size() + fused.nodes().size();
-  std::size_t done = 0;
-  const auto verify = [&](const Graph& of, const RefTensors& reference) -> Status {
+  std::vector<std::pair<const Node*, bool>> chosen;  // and whether it is of the fused graph
+  for (const bool is_fused : {false, true}) {
+    const Graph& of = is_fused ? fused : graph;
     for (const Node& node : of.nodes()) {
-      ++done;
       // Equal op, attributes and shapes take the same kernels.
-      if (!seen.insert(signature(of, node)).second) continue;
-      NodeVerdict verdict{node.name, std::string(op_name(node.op)), 0, -1, {}};
-      const Status status = compare(device, of, node, reference, random, verdict);
-      if (!status.ok()) verdict.failure = status.message();
-      GRAFT_TRY(report(verdict, done, total));
+      if (seen.insert(signature(of, node)).second) chosen.emplace_back(&node, is_fused);
     }
-    return ok_status();
-  };
-  GRAFT_TRY(verify(graph, values));
-  return verify(fused, fused_values);
+  }
+  std::size_t done = 0;
+  for (const auto& [node, is_fused] : chosen) {
+    NodeVerdict verdict{node->name, std::string(op_name(node->op)), 0, -1, {}};
+    const Status status =
+        compare(device, is_fused ? fused : graph, *node, is_fused ? fused_values : values, random, verdict);
+    if (!status.ok()) verdict.failure = status.message();
+    GRAFT_TRY(report(verdict, ++done, chosen.size()));
+  }
+  return ok_status();
 }
 
 }  // namespace graft

@@ -48,8 +48,11 @@ PowerFiles::Image example() {
   GRAFT_CHECK(store.ok());
   GRAFT_CHECK(store->append(record(1, "ab")).ok());
   const float weights[] = {1.0f, 2.0f};
+  // "w" has the sizes 2 and 1, and its axes are the source's axes 1 and 0.
+  constexpr std::string_view kLayouts("\1\0\0\0w\2\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\1\0\0\0\0\0\0\0", 37);
   const std::vector<StreamInput> streams = {
-      {"w", StreamKind::parameter, Element::f32, std::as_bytes(std::span(weights))}};
+      {"w", StreamKind::parameter, Element::f32, std::as_bytes(std::span(weights))},
+      {"tensor_layouts", StreamKind::config, Element::bytes, std::as_bytes(std::span(kLayouts))}};
   GRAFT_CHECK(store->put_snapshot(streams, {1, 0.5, 1000, {}, {}}).ok());
   GRAFT_CHECK(store->append(record(2, "cd")).ok());
   return files.contents();

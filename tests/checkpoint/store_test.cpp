@@ -161,11 +161,19 @@ TEST(CheckpointStore, TagsComeAndGoAfterTheFact) {
   {
     Store store = open_store(folder);
     for (std::uint64_t step = 1; step <= 5; ++step) ASSERT_TRUE(put(store, step, training_state(step)).ok());
-    ASSERT_TRUE(store.tag(1, "best").ok());
+    EXPECT_EQ(store.find_tag("even"), 4u) << "a new snapshot takes its tag from the one before";
+    EXPECT_TRUE(store.snapshots().at(2).meta.tags.empty());
+    ASSERT_TRUE(store.tag(5, "best").ok());
     ASSERT_TRUE(store.tag(3, "best").ok());
     ASSERT_TRUE(store.tag(3, "best").ok());
+    EXPECT_TRUE(store.snapshots().at(5).meta.tags.empty()) << "the tag has moved";
     ASSERT_TRUE(store.untag(4, "even").ok());
     EXPECT_EQ(store.untag(4, "even").code(), Code::not_found);
+    for (const char* number : {"3", "007", "99999999999999999999999"}) {
+      EXPECT_EQ(store.tag(1, number).code(), Code::invalid_argument) << number;
+      EXPECT_EQ(store.begin_snapshot({.tags = {number}}).status().code(), Code::invalid_argument) << number;
+    }
+    ASSERT_TRUE(store.tag(2, "3rd").ok());
     EXPECT_EQ(store.tag(9, "best").code(), Code::not_found);
     EXPECT_EQ(store.tag(1, "").code(), Code::invalid_argument);
     EXPECT_EQ(store.tag(1, "a\nb").code(), Code::invalid_argument);
@@ -173,12 +181,12 @@ TEST(CheckpointStore, TagsComeAndGoAfterTheFact) {
   Store store = open_store(folder);
   EXPECT_TRUE(store.notes().empty());
   EXPECT_EQ(store.find_tag("best"), 3u);
-  EXPECT_EQ(store.find_tag("even"), 2u);
+  EXPECT_EQ(store.find_tag("even"), 0u);
   EXPECT_EQ(store.find_tag("none"), 0u);
   EXPECT_EQ(store.snapshots().at(3).meta.tags, std::vector<std::string>{"best"});
   const auto report = store.prune({.keep_last = 1, .keep_tagged = true});
   ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->removed, std::vector<std::uint64_t>{4});
+  EXPECT_EQ(report->removed, (std::vector<std::uint64_t>{1, 4}));
   EXPECT_EQ(open_store(folder, {StoreMode::read_only}).tag(1, "x").code(), Code::invalid_argument);
 }
 
@@ -327,7 +335,8 @@ TEST(CheckpointStore, PruningKeepsWhatIsNeeded) {
   TemporaryFolder folder;
   Store store = open_store(folder);
   for (std::uint64_t step = 1; step <= 9; ++step) ASSERT_TRUE(put(store, step, training_state(step)).ok());
-  const auto report = store.prune({2, {"even"}, false});
+  for (const std::uint64_t number : {2, 4, 6}) ASSERT_TRUE(store.tag(number, cat("even ", number)).ok());
+  const auto report = store.prune({2, {"even 2", "even 4", "even 6"}, false});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->removed, (std::vector<std::uint64_t>{1, 3, 5, 7}));
   const auto verified = store.verify();

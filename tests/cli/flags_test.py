@@ -35,6 +35,17 @@ class FlagsTest(cli.CliTest):
             with self.subTest(flags=flags):
                 self.assertIn(says, self.refused(*self.TRAIN, *flags, names="has no effect"))
         self.refused("plan", "mlp.graft", "--momentum", "0.9", names="--momentum")
+        for flags in (("--curve",), ("--fetch", "logits"), ("--optimizer", "sgd"), ("--lr", "0.1"), ("--lora", "r=2"), ("--clip-norm", "1")):
+            self.refused("plan", "mlp.graft", "--mode", "infer", *flags, names=flags[0])
+        for flags in (("--bind", "batch=2"), ("--tolerance", "1"), ("--seed", "3"), ("--device", "0"), ("--cache", "none")):
+            self.refused("verify", "mlp.graft", "--deep", *flags, names=flags[0])
+        for command in (("device", "mlp.graft"), ("ops", "mlp.graft"), ("device", "--filter", "gemm"), ("device", "--seq", "4"), ("device", "--tune"), ("device", "--caps", "small"),
+                        ("startup", "mlp.graft", "--filter", "a"), ("startup", "mlp.graft", "--repeat", "3"), ("startup", "mlp.graft", "--cache", "none"),
+                        ("startup", "mlp.graft", "--bind", "batch=2"), ("ops", "--nodes"), ("ops", "--no-steps"), ("kernels", "--compile-only", "--repeat", "3"),
+                        ("kernels", "--compile-only", "--bind", "batch=2"), ("mlp.graft", "--filter", "a"), ("mlp.graft", "--alone"), ("mlp.graft", "--dump", "d"), ("ops", "--tune", "--precision", "f16")):
+            self.refused("bench", *command, names="has no effect" if "--dump" not in command else "--dump")
+        for flags in (("--seq", "4"), ("--no-steps",), ("--nodes",), ("--processor-time",)):
+            self.fails("bench", "mlp.graft", *flags, says=[flags[0], "has no effect"])
         generate, convert = ("generate", "mlp.graft", "--prompt", "a"), ("convert", "mlp.onnx", "-o", "o.graft")
         example = ("convert", "--example", "mlp", "-o", "o.onnx")
         for command in ((*generate, "--top-k", "3"), (*generate, "--seed", "3"), (*generate, "--json", "--echo"),

@@ -2,9 +2,12 @@
 
 import os
 import re
+import resource
+import shutil
 import signal
 import subprocess
 import time
+import unittest
 
 import cli
 
@@ -25,7 +28,7 @@ class OutputsTest(cli.CliTest):
     def test_refused_before_the_work(self):
         os.mkdir(self.path("folder"))
         places = {"folder": "folder", "nowhere/o.graft": "no folder", "/dev/null": "not a regular file",
-                  "n" * 250: "name", "/proc/o.graft": "cannot be written"}
+                  "n" * 256: "name", "/proc/o.graft": "cannot be written"}
         for place, says in places.items():
             for command in ([*self.train, "-o", place], ["convert", "mlp.onnx", "-o", place],
                             ["export", "mlp.graft", "--format", "safetensors", "-o", place],
@@ -86,15 +89,88 @@ class OutputsTest(cli.CliTest):
         self.assertEqual(os.listdir(self.path("far")), ["real.graft"])
         self.graft("info", "far/real.graft")
 
-    def test_leftovers_of_the_dead_go(self):
-        dead = subprocess.Popen(["true"])
-        dead.wait()
-        for process in (dead.pid, os.getpid()):
-            with open(self.path(f"o.graft.tmp{process}-0"), "wb"):
-                pass
-        self.graft(*self.train, "-o", "o.graft")
-        left = [name for name in os.listdir(self.folder) if ".tmp" in name]
-        self.assertEqual(left, [f"o.graft.tmp{os.getpid()}-0"])
+    def limited(self, *command, size=1000):
+        return self.run_graft(*command, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+
+    def test_a_limit_on_the_size_of_files_is_told(self):
+        with open(self.path("o.graft"), "w") as file:
+            file.write("old")
+        self.graft(*self.train, "--checkpoint", "kept")
+        before = sorted(os.listdir(self.folder))
+        for command in ([*self.train, "-o", "o.graft"], ["convert", "mlp.onnx", "-o", "o.graft"],
+                        ["run", "mlp.graft", "--input", "image=x.npy", "--fetch", "logits", "--out", "."],
+                        ["checkpoint", "restore", "kept", 1, "--model", "mlp.graft", "-o", "o.graft"]):
+            with self.subTest(command=command[0]):
+                done = self.limited(*command, size=100)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertRegex(done.stderr, r"graft: .*File too large.*\.\n\Z")
+                self.assertEqual(sorted(os.listdir(self.folder)), before, "nothing is left of it")
+        self.assertEqual(self.bytes_of("o.graft"), b"old")
+
+    def test_files_keep_their_mode_and_stores_are_the_users_own(self):
+        os.umask(0o022)
+        self.graft(*self.train, "-o", "o.graft", "--checkpoint", "kept")
+        for mode in (0o600, 0o640):
+            os.chmod(self.path("o.graft"), mode)
+            self.graft(*self.train, "-o", "o.graft")
+            self.assertEqual(os.stat(self.path("o.graft")).st_mode & 0o7777, mode)
+        self.assertEqual(os.stat(self.path("o.graft.config.json")).st_mode & 0o7777, 0o644)
+        self.graft("checkpoint", "tag", "kept", 1, "one")
+        self.assertEqual(os.stat(self.path("kept")).st_mode & 0o7777, 0o700)
+        modes = {name: oct(os.stat(self.path(f"kept/{name}")).st_mode & 0o7777) for name in os.listdir(self.path("kept"))}
+        self.assertEqual(set(modes.values()), {"0o600"}, modes)
+
+    def test_long_names(self):
+        long = "n" * 243 + ".graft"  # 255 bytes with ".config.json" would be too many
+        for name in ("o" * 240 + ".graft", long, "o" * 249 + ".graft"):
+            with self.subTest(bytes=len(name)):
+                self.graft("convert", "mlp.onnx", "-o", name)
+                self.graft("verify", name)
+        self.assertNotIn("tmp", "".join(os.listdir(self.folder)))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root may give a link away")
+    def test_links_of_other_users_in_open_folders_are_not_followed(self):
+        os.mkdir(self.path("open"))
+        os.chmod(self.path("open"), 0o1777)
+        with open(self.path("mine"), "w") as file:
+            file.write("mine")
+        os.mkdir(self.path("far"))
+        for name, target in (("o.graft", "../mine"), ("m.jsonl", "../mine"), ("d", "../far")):
+            os.symlink(target, self.path(f"open/{name}"))
+            os.lchown(self.path(f"open/{name}"), 1234, 1234)
+        for flags in (("-o", "open/o.graft"), ("--metrics", "open/m.jsonl"), ("--checkpoint", "open/d"),
+                      ("-o", "open/d/o.graft"), ("--svg", "open/d/o.svg")):
+            with self.subTest(flags=flags):
+                self.fails(*self.train, *flags, says=["link that another user"])
+        self.assertEqual(self.bytes_of("mine"), b"mine")
+        self.assertEqual(os.listdir(self.path("far")), [])
+
+    def test_a_pipe_is_no_input(self):
+        os.mkfifo(self.path("pipe"))
+        shutil.copy(f"{cli.SEEDS}/gguf/llama", self.path("tiny.gguf"))
+        self.graft("convert", "tiny.gguf", "-o", "tiny.graft")
+        train = ["train", "mlp.graft", "--steps", 1, "--quiet", "--data"]
+        generate = ["generate", "tiny.graft", "--prompt", "a", "--tokens", 1]
+        for command in (["info", "pipe"], ["verify", "pipe"], ["plan", "pipe"], ["convert", "pipe", "-o", "o.graft"],
+                        ["convert", "mlp.onnx", "--external", "pipe", "-o", "o.graft"],
+                        ["run", "pipe", "--input", "image=x.npy"], ["run", "mlp.graft", "--input", "image=pipe"],
+                        [*train, "npy:pipe,y.npy"], [*train, "csv:pipe?label=y"], [*train, "idx:pipe,pipe"],
+                        [*train, "ts:pipe"], ["train", "tiny.graft", "--data", "text:pipe", "--steps", 1],
+                        ["train", "tiny.graft", "--data", "jsonl:pipe", "--steps", 1],
+                        [*self.train, "--config", "pipe"], [*self.train, "--adapter", "pipe"],
+                        ["checkpoint", "list", "pipe"], ["export", "pipe", "-o", "o.onnx"],
+                        ["merge", "mlp.graft", "--adapter", "pipe", "-o", "o.graft"], ["embed", "pipe", "--text", "a"],
+                        ["embed", "tiny.graft", "--file", "pipe"], ["tokenize", "tiny.graft", "--file", "pipe"],
+                        ["imatrix", "tiny.graft", "--data", "pipe", "-o", "o.gguf"], ["chat", "pipe"],
+                        [*generate, "--grammar", "pipe"], [*generate, "--json-schema", "pipe"],
+                        [*generate, "--prompts", "pipe"],
+                        ["delta", "info", "pipe"], ["compare", "pipe", "mlp.graft", *self.data], ["eval", "pipe", *self.data]):
+            with self.subTest(command=" ".join(map(str, command))):
+                done = subprocess.run([cli.GRAFT, *map(str, command)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, timeout=20)
+                self.assertIn(done.returncode, (1, 2), done.stdout + done.stderr)
+                if done.returncode == 1:
+                    self.assertRegex(done.stderr, "pipe.*(not a regular file|no file|no folder|no checkpoint|not a directory)")
 
     def test_a_failed_save_is_kept_elsewhere(self):
         # The folder goes away while training runs; the model lands in the folder of temporary files.

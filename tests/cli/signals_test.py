@@ -34,7 +34,7 @@ class Signals(CliTest):
             process = self.start("-o", "stopped.graft")
             process.send_signal(number)
             out, errors = process.communicate(timeout=cli.TIMEOUT)
-            self.assertEqual(process.returncode, 0, out + errors)
+            self.assertEqual(process.returncode, 128 + number, out + errors)
             steps = len(self.metrics())
             self.assertIn(f"Stopped after step {steps}.", out)
             self.assertIn("Wrote stopped.graft.", out)

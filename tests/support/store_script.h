@@ -26,7 +26,7 @@ Result<StoreState> read_state(const checkpoint::Store& store);
 /// Weights, two moments and a small stream as after `step` steps of training; `scale` multiplies the sizes.
 std::map<std::string, std::vector<std::byte>> training_state(std::uint64_t step, std::size_t scale = 1);
 
-/// put_snapshot of these streams with metadata; `step` is also the tag "even" where it is.
+/// put_snapshot of these streams with metadata; an even `step` takes the tag "even".
 Result<checkpoint::PutReport> put(checkpoint::Store& store, std::uint64_t step,
                                   const std::map<std::string, std::vector<std::byte>>& streams);
 checkpoint::JournalRecord step_record(std::uint64_t step);

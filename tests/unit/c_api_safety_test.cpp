@@ -4,6 +4,9 @@
 #include <limits>
 #include <thread>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
@@ -35,6 +38,30 @@ class CApiSafety : public CApi {
     ASSERT_EQ(graft_model_load(h_.context, path_.c_str(), &h_.model), GRAFT_OK) << h_.message();
   }
 };
+
+// A forked child has none of its parent's threads: a call would wait for one of them for ever.
+TEST_F(CApiSafety, AForkedChildCannotUseItsParentsContext) {
+  ASSERT_EQ(open_session(), GRAFT_OK) << h_.message();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);  // where it hangs after all
+    const auto refused = [&](graft_status status) {
+      return status == GRAFT_INVALID_ARGUMENT && contains(h_.message(), "a child makes its own context.");
+    };
+    graft_model* model = nullptr;
+    const bool all = refused(graft_session_run(h_.session)) &&
+                     refused(graft_model_load(h_.context, path_.c_str(), &model)) && model == nullptr &&
+                     graft_session_run_async(h_.session, graft_task_done, nullptr) == GRAFT_INVALID_ARGUMENT;
+    graft_session_destroy(h_.session);
+    graft_context_destroy(h_.context);
+    ::_exit(all ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(graft_session_run(h_.session), GRAFT_OK) << "the parent goes on: " << h_.message();
+}
 
 TEST_F(CApiSafety, ASampleThatIsNotFiniteChangesNothingWhereverItIs) {
   for (const std::uint32_t micro : {0u, 1u}) {

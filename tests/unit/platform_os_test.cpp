@@ -12,6 +12,8 @@
 #include <new>
 #include <numeric>
 
+#include "platform/os/access.h"
+#include "platform/os/atomic_write.h"
 #include "platform/os/dynamic_library.h"
 #include "platform/os/file.h"
 #include "platform/os/process.h"
@@ -178,14 +180,107 @@ TEST(AtomicWrite, PutsNoFileInThePlaceOfAnythingElse) {
   EXPECT_EQ(system_files().info(folder.file("pipe"))->type, EntryType::other);
 }
 
-TEST(AtomicWrite, SkipsAStaleTemporary) {
-  // What a killed process left that had our number: names count up from 0 within a process.
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : ~mode_t{0};
+}
+
+TEST(AtomicWrite, KeepsTheModeAndTheOwnerOfWhatItReplaces) {
   const TemporaryFolder folder;
-  for (int i = 0; i < 50; ++i) {
-    (void)system_files().open(folder.file(cat("a.tmp", process_id(), "-", i)), OpenMode::create).value();
+  const std::string path = folder.file("a");
+  const mode_t before = ::umask(027);
+  ASSERT_TRUE(atomic_write_file(system_files(), path, "x").ok());
+  EXPECT_EQ(mode_of(path), 0640u) << "a new file follows the umask";
+  for (const mode_t mode : {0600u, 0444u, 0666u, 0755u}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    mode_t while_written = 0;
+    const Status status = atomic_write_file(system_files(), path, [&](File& file) {
+      for (const auto& name : names(folder.path())) {
+        if (is_temporary(name)) while_written = mode_of(folder.file(name));
+      }
+      return file.append(bytes_of("y"));
+    });
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(mode_of(path), mode);
+    EXPECT_EQ(while_written, 0600u) << "nobody else may read it before";
   }
-  ASSERT_TRUE(atomic_write_file(system_files(), folder.file("a"), "new").ok());
-  EXPECT_EQ(contents(folder.file("a")), "new");
+  const std::array<std::span<const std::byte>, 1> parts = {bytes_of("secret")};
+  ASSERT_TRUE(atomic_write_private(system_files(), path, parts).ok());
+  EXPECT_EQ(mode_of(path), 0600u);
+  ASSERT_TRUE(make_private_directories(system_files(), folder.file("b/c")).ok());
+  EXPECT_EQ(mode_of(folder.file("b")), 0750u);
+  EXPECT_EQ(mode_of(folder.file("b/c")), 0700u);
+  ::umask(before);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file away";
+  ASSERT_EQ(::chown(path.c_str(), 1234, 4321), 0);
+  ASSERT_TRUE(atomic_write_file(system_files(), path, "z").ok());
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 1234u);
+  EXPECT_EQ(info.st_gid, 4321u);
+}
+
+TEST(AtomicWrite, ANameMayBeAsLongAsTheSystemAllows) {
+  const TemporaryFolder folder;
+  for (const std::size_t length : {1u, 245u, 246u, 255u}) {
+    const std::string path = folder.file(std::string(length, 'n'));
+    EXPECT_TRUE(check_writable(system_files(), path).ok()) << length;
+    const Status status = atomic_write_file(system_files(), path, "x");
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(contents(path), "x");
+  }
+  EXPECT_FALSE(check_writable(system_files(), folder.file(std::string(256, 'n'))).ok());
+}
+
+// As in /tmp. The test plays the other user, which only root can.
+TEST(AtomicWrite, DoesNotFollowALinkThatAnotherUserPlanted) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a link away";
+  const TemporaryFolder folder;
+  FileSystem& files = system_files();
+  ASSERT_TRUE(files.make_directory(folder.file("open")).ok());
+  ASSERT_TRUE(files.make_directory(folder.file("mine")).ok());
+  folder.write("mine/a", "mine");
+  const std::string link = folder.file("open/a"), at_folder = folder.file("open/f");
+  ASSERT_EQ(::symlink("../mine/a", link.c_str()), 0);
+  ASSERT_EQ(::symlink("../mine", at_folder.c_str()), 0);
+  struct Case {
+    mode_t mode;
+    uid_t folder_owner, link_owner;
+    bool followed;
+  };
+  for (const Case& c : {Case{01777, 0, 0, true}, Case{01777, 0, 1234, false}, Case{01777, 1234, 1234, true},
+                        Case{0777, 0, 1234, true}, Case{01755, 0, 1234, true}}) {
+    ASSERT_EQ(::chown(folder.file("open").c_str(), c.folder_owner, 0), 0);
+    ASSERT_EQ(::chmod(folder.file("open").c_str(), c.mode), 0);
+    for (const std::string& path : {link, at_folder}) ASSERT_EQ(::lchown(path.c_str(), c.link_owner, 0), 0);
+    const std::array<Status, 5> all = {
+        atomic_write_file(files, link, "new"), atomic_write_file(files, at_folder + "/b", "new"),
+        files.open(link, OpenMode::append).status(), files.lock(at_folder + "/lock").status(),
+        make_directories(files, at_folder + "/deeper")};
+    for (const Status& status : all) {
+      // Where the kernel has the rule too, it may refuse first.
+      EXPECT_EQ(status.ok(), c.followed) << c.mode << " " << c.folder_owner << " " << status.message();
+    }
+    EXPECT_EQ(contents(folder.file("mine/a")), c.followed ? "new" : "mine");
+    EXPECT_EQ(names(folder.file("mine")).size(), c.followed ? 4u : 1u);
+    for (const char* made : {"mine/b", "mine/lock", "mine/deeper"}) (void)files.remove(folder.file(made));
+    folder.write("mine/a", "mine");
+  }
+}
+
+TEST(Files, ReadsNoPipeAndNoDevice) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero"), folder.path()}) {
+    const auto opened = system_files().open(path, OpenMode::read);
+    const auto mapped = system_files().map(path);
+    for (const Status& status : {opened.status(), mapped.status()}) {
+      EXPECT_EQ(status.code(), Code::io_error);
+      EXPECT_NE(status.message().find("not a regular file"), std::string::npos) << status.message();
+    }
+  }
+  EXPECT_FALSE(system_files().open(pipe, OpenMode::append).ok());
 }
 
 TEST(AtomicWrite, RemovesWhatDeadProcessesLeftAndNothingElse) {
@@ -196,15 +291,27 @@ TEST(AtomicWrite, RemovesWhatDeadProcessesLeftAndNothingElse) {
   const auto make = [&](const std::string& name) {
     return system_files().open(folder.file(name), OpenMode::create_new).value();
   };
-  (void)make(cat("a.tmp", dead, "-3"));
-  (void)make(cat("a.tmp", process_id(), "-99999"));  // ours, so of a living one
-  const auto held = make(cat("a.tmp", dead, "-4"));  // of a container that has ids of its own, and lives
-  (void)make(cat("a.tmp", dead));
-  (void)make(cat("a.tmp", dead, "-3.graft"));
-  (void)make(cat("ab.tmp", dead, "-3"));
+  // What the names of temporary files of "a" and of "b" begin with.
+  std::array<std::string, 2> prefix;
+  for (const char name : {'a', 'b'}) {
+    const auto look = [&](File&) -> Status {
+      for (const auto& entry : names(folder.path())) {
+        if (is_temporary(entry)) prefix[name - 'a'] = entry.substr(0, entry.find('-', 8) + 1);
+      }
+      return error(Code::cancelled, "Seen.");
+    };
+    ASSERT_EQ(atomic_write_file(system_files(), folder.file(std::string(1, name)), look).code(), Code::cancelled);
+  }
+  ASSERT_NE(prefix[0], prefix[1]);
+  (void)make(cat(prefix[0], dead, "-0123456789abcdef.tmp"));
+  std::vector<std::string> left = {cat(prefix[0], process_id(), "-1.tmp"),  // ours, so of a living one
+                                   cat(prefix[0], dead, "-2.tmp"), cat(prefix[0], dead), cat(prefix[0], dead, "-3.graft"),
+                                   cat(prefix[0], "x-4.tmp"), cat(prefix[1], dead, "-5.tmp")};
+  for (const std::string& name : left) (void)make(name);
+  // Of a container that has ids of its own, and lives.
+  const auto held = system_files().lock(folder.file(left[1]));
+  ASSERT_TRUE(held.ok());
   ASSERT_TRUE(check_writable(system_files(), folder.file("a")).ok());
-  std::vector<std::string> left = {cat("a.tmp", process_id(), "-99999"), cat("a.tmp", dead, "-4"), cat("a.tmp", dead),
-                                   cat("a.tmp", dead, "-3.graft"), cat("ab.tmp", dead, "-3")};
   std::ranges::sort(left);
   EXPECT_EQ(names(folder.path()), left);
 }
@@ -232,7 +339,6 @@ TEST(AtomicWrite, WhatCannotBeWrittenIsKnownBefore) {
   EXPECT_FALSE(check_writable(files, folder.path()).ok()) << "a folder";
   EXPECT_FALSE(check_writable(files, "/dev/null").ok());
   EXPECT_FALSE(check_writable(files, folder.file("nowhere/a")).ok());
-  EXPECT_FALSE(check_writable(files, folder.file(std::string(250, 'n'))).ok()) << "too long for its temporary file";
 }
 
 TEST(AtomicWrite, NothingIsOverwrittenWhereverItFails) {

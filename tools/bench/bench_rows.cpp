@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tools/bench/time_estimate.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -25,22 +26,38 @@ double bytes_share(const Row& row, const DeviceFigures& figures) {
   return per_second(row.bytes, row.time.median) / figures.copy_bytes;
 }
 
-}  // namespace
-
-void print_row_titles() {
-  std::printf("%-44s %9s %9s %6s %6s %9s %6s   %s\n", "", "ms", "GFLOP/s", "share", "GEMM", "GB/s", "share", "beside");
+/// Rows are printed as they are measured, so the columns are as declared.
+Table row_table() {
+  using Kind = Table::Kind;
+  return Table({{"", 44, Kind::name},
+                {"ms", 9, Kind::number},
+                {"GFLOP/s", 9, Kind::number},
+                {"share", 6, Kind::number},
+                {"GEMM", 6, Kind::optional},
+                {"GB/s", 9, Kind::number},
+                {"share", 6, Kind::optional},
+                {"  beside", 24, Kind::name}},
+               0, true);
 }
 
+}  // namespace
+
+void print_row_titles() { row_table().print(); }
+
 void print_row(const Row& row, const DeviceFigures& figures) {
-  std::printf("%-44s %9.3f %9.2f %5.1f%% %5.0f%% %9.2f %5.1f%%  ", row.name.c_str(), row.time.median * 1e3,
-              per_second(row.flops, row.time.median) * 1e-9, 100 * flops_share(row, figures),
-              100 * gemm_share(row, figures), per_second(row.bytes, row.time.median) * 1e-9,
-              100 * bytes_share(row, figures));
+  std::string rivals;
   for (const Row::Rival& rival : row.rivals) {
-    std::printf(" %s %.2f GFLOP/s (%.1fx)", rival.name.c_str(), per_second(row.flops, rival.time.median) * 1e-9,
-                rival.time.median / row.time.median);
+    rivals += cat(" ", rival.name, number_text(" %.2f GFLOP/s", per_second(row.flops, rival.time.median) * 1e-9),
+                  number_text(" (%.1fx)", rival.time.median / row.time.median));
   }
-  std::printf("\n");
+  Table table = row_table();
+  table.row({row.name, number_text("%.3f", row.time.median * 1e3),
+             number_text("%.2f", per_second(row.flops, row.time.median) * 1e-9),
+             number_text("%.1f%%", 100 * flops_share(row, figures)),
+             number_text("%.0f%%", 100 * gemm_share(row, figures)),
+             number_text("%.2f", per_second(row.bytes, row.time.median) * 1e-9),
+             number_text("%.1f%%", 100 * bytes_share(row, figures)), rivals});
+  table.print(false);
   std::fflush(stdout);
 }
 
@@ -79,7 +96,7 @@ EstimateQuality estimate_quality(const std::vector<Row>& rows) {
 void print_estimate_quality(const std::vector<Row>& rows) {
   if (rows.size() < 2) return;
   const EstimateQuality quality = estimate_quality(rows);
-  std::printf(
+  to_stdout(
       "\nEstimates of graft plan --time: rank correlation with these %zu medians %.3f; half of them take %.2g to "
       "%.2g times as long.\n",
       rows.size(), quality.rank_correlation, quality.low, quality.high);
@@ -94,9 +111,9 @@ nlohmann::ordered_json estimate_quality_json(const std::vector<Row>& rows) {
 void print_figures(const DeviceFigures& f) {
   const auto rate = [](const char* what, double per_second, const char* unit) {
     if (per_second > 0) {
-      std::printf("%-44s %12.2f %s\n", what, per_second * 1e-9, unit);
+      to_stdout("%-44s %12.2f %s\n", what, per_second * 1e-9, unit);
     } else {
-      std::printf("%-44s %12s\n", what, "not supported");
+      to_stdout("%-44s %12s\n", what, "not supported");
     }
   };
   rate("multiply and add, f32", f.f32_flops, "GFLOP/s");
@@ -106,7 +123,7 @@ void print_figures(const DeviceFigures& f) {
   rate("copy by a kernel, read plus written", f.copy_bytes, "GB/s");
   rate("read by a kernel", f.read_bytes, "GB/s");
   rate("copy by a command, read plus written", f.transfer_bytes, "GB/s");
-  const auto time = [](const char* what, double seconds) { std::printf("%-44s %12.2f us\n", what, seconds * 1e6); };
+  const auto time = [](const char* what, double seconds) { to_stdout("%-44s %12.2f us\n", what, seconds * 1e6); };
   time("dispatch", f.dispatch_seconds);
   time("barrier between two dispatches", f.barrier_seconds);
   time("empty submission and the wait for it", f.submit_seconds);

@@ -23,6 +23,7 @@
 #include "tools/bench/tune.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -43,7 +44,8 @@ struct BenchArguments {
   bool estimate = false;
   std::string model;  // of "startup" and "kernels"
   bool compile_only = false;
-  std::string dump;  // folder
+  std::string dump;                // folder
+  std::vector<std::string> given;  // names of the flags that the command line has
   bool wants(const BenchCase& c) const {
     return filters.empty() || std::ranges::any_of(filters, [&](const std::string& part) {
              return c.name.find(part) != std::string::npos;
@@ -107,7 +109,7 @@ nlohmann::ordered_json device_json(const gpu::Device& device) {
 }
 
 void print_device(const gpu::Device& device, const DeviceFigures& figures) {
-  std::printf("%s, %s\n\n", device.caps().device_name.c_str(), device.caps().driver_info.c_str());
+  to_stdout("%s, %s\n\n", device.caps().device_name.c_str(), device.caps().driver_info.c_str());
   print_figures(figures);
 }
 
@@ -126,7 +128,7 @@ Status bench_device(gpu::Device& device, const BenchArguments& options) {
   if (options.json) {
     nlohmann::ordered_json out = device_json(device);
     out.update(figures_json(figures));
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
   } else {
     print_device(device, figures);
   }
@@ -148,11 +150,11 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
   const gpu::Speed speed = measured_speed(figures, device.target());
   if (!options.json) {
     print_device(device, figures);
-    std::printf(
+    to_stdout(
         "\nMedians of %d runs, %s; shares of f32 arithmetic, of the product's rate, and of copying by a kernel.\n",
         options.repeat, options.processor_time ? "processor time" : "device time");
-    if (storage != DType::f32) std::printf("Kept as %s: operands and results.\n", dtype_name(storage).data());
-    std::printf("\n");
+    if (storage != DType::f32) to_stdout("Kept as %s: operands and results.\n", dtype_name(storage).data());
+    to_stdout("\n");
     print_row_titles();
   }
   std::vector<BenchCase> cases = cases_for(target.caps);
@@ -173,7 +175,7 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
     out["estimates"] = estimate_quality_json(rows);
     out["cases"] = nlohmann::ordered_json::array();
     for (const Row& row : rows) out["cases"].push_back(row_json(row, figures));
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
   } else {
     print_estimate_quality(rows);
   }
@@ -183,9 +185,9 @@ Status bench_ops(gpu::Device& device, const BenchArguments& options) {
 Status bench_language_model(gpu::Device& device, const Model& model, const BenchArguments& options) {
   TRY_ASSIGN(const auto rows, bench_language(device, model, options.language, options.repeat, options.clock()));
   if (!options.json) {
-    std::printf("%s, %s\n%s, medians of %d runs, %s\n\n", device.caps().device_name.c_str(),
-                device.caps().driver_info.c_str(), options.what.c_str(), options.repeat,
-                options.processor_time ? "processor time" : "wall clock");
+    to_stdout("%s, %s\n%s, medians of %d runs, %s\n\n", device.caps().device_name.c_str(),
+              device.caps().driver_info.c_str(), options.what.c_str(), options.repeat,
+              options.processor_time ? "processor time" : "wall clock");
     print_language_rows(rows);
     return ok_status();
   }
@@ -195,7 +197,7 @@ Status bench_language_model(gpu::Device& device, const Model& model, const Bench
               {"seq", options.language.seq},
               {"batch", options.language.batch},
               {"rows", language_rows_json(rows)}});
-  std::printf("%s\n", out.dump(2).c_str());
+  to_stdout("%s\n", out.dump(2).c_str());
   return ok_status();
 }
 
@@ -253,17 +255,17 @@ Status bench_nodes(gpu::Device& device, const Model& model, const BenchArguments
     out["estimates"] = estimate_quality_json(rows);
     out["submissions"] = session->program().submissions();
     out["nodes"] = all;
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
     return ok_status();
   }
   print_device(device, figures);
-  std::printf("\n%s\n", options.what.c_str());
+  to_stdout("\n%s\n", options.what.c_str());
   print_row_titles();
   print_row(total, figures);
   for (const Row& row : rows) print_row(row, figures);
   print_estimate_quality(rows);
-  std::printf("\n%u submissions of %zu copies and dispatches, %u barriers.\n", session->program().submissions(),
-              session->plan().steps.size(), session->plan().barriers);
+  to_stdout("\n%u submissions of %zu copies and dispatches, %u barriers.\n", session->program().submissions(),
+            session->plan().steps.size(), session->plan().barriers);
   return ok_status();
 }
 
@@ -304,10 +306,10 @@ Status run_tune(OpenDevice& device, const BenchArguments& options) {
     out["file"] = path;
     out["estimated"] = options.estimate;
     out["choices"] = tuned_json(choices);
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
   } else {
     print_tuned(choices, options.estimate ? speed->device : "");
-    std::printf("%s%s\n", path.empty() ? "Nothing is kept." : "Kept in ", path.c_str());
+    to_stdout("%s%s\n", path.empty() ? "Nothing is kept." : "Kept in ", path.c_str());
   }
   return ok_status();
 }
@@ -340,15 +342,55 @@ Status bench_kernels(const BenchArguments& options) {
     out["model"] = options.model.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(options.model);
     if (!untrained.empty()) out["untrained"] = untrained;
     out.update(kernels_json(bench));
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
   } else {
-    std::printf("%s, %s: compiled, not run\n\n", device.caps().device_name.c_str(), device.caps().driver_info.c_str());
+    to_stdout("%s, %s: compiled, not run\n\n", device.caps().device_name.c_str(), device.caps().driver_info.c_str());
     print_kernels(bench);
-    if (!untrained.empty()) std::printf("Without a training step: %s\n", untrained.c_str());
+    if (!untrained.empty()) to_stdout("Without a training step: %s\n", untrained.c_str());
   }
   if (!options.dump.empty()) TRY(dump_kernels(bench, options.dump));
   TRY(opened->close());
   return verdict_on(bench);
+}
+
+// Flags that were given and do nothing for this model, which the command line alone does not tell.
+Status refuse_idle_model_flags(const BenchArguments& options, bool is_language) {
+  const auto refuse = [&](std::initializer_list<std::string_view> names, const char* why) -> Status {
+    for (const std::string_view name : names) {
+      if (std::ranges::find(options.given, name) != options.given.end()) return invalid(name, " has no effect ", why);
+    }
+    return ok_status();
+  };
+  if (is_language && !options.nodes) return refuse({"--bind", "--caps"}, "on a language model without --nodes.");
+  TRY(refuse({"--seq", "--batch", "--decode", "--lora", "--budget", "--no-steps"},
+             is_language ? "with --nodes." : "on a model that is no language model."));
+  TRY(refuse({"--processor-time"}, "on nodes, whose times are the device's own."));
+  return is_language ? ok_status()
+                     : refuse({"--nodes"}, "on a model that is no language model: it is measured so anyway.");
+}
+
+// What each kind of benchmark looks at; all others are refused.
+void refuse_idle_bench_flags(const CLI::App& app, const BenchArguments& options) {
+  const std::string& what = options.what;
+  const bool device = what == "device", ops = what == "ops", kernels = what == "kernels";
+  const bool startup = what == "startup" || what == "startup-once";
+  const bool model = !device && !ops && !kernels && !startup, with_model = model || (kernels && !options.model.empty());
+  const std::string with = cat("with ", model ? "a model" : what, ".");
+  refuse_idle(app, !kernels && !startup, {"MODEL"}, with);
+  refuse_idle(app, !kernels, {"--compile-only"}, "but with kernels.");
+  refuse_idle(app, !ops && !model, {"--tune"}, with);
+  refuse_idle(app, !options.tune, {"--estimate"}, "without --tune.");
+  refuse_idle(app, !ops, {"--filter", "--alone"}, with);
+  refuse_idle(app, kernels || startup, {"--repeat", "--processor-time"}, with);
+  refuse_idle(app, !model, {"--nodes", "--decode", "--budget", "--no-steps"}, with);
+  refuse_idle(app, !with_model, {"--bind", "--seq", "--batch", "--lora"},
+              kernels ? "with all kernels; name a model." : with);
+  refuse_idle(app, !with_model && !ops, {"--precision"}, with);
+  refuse_idle(app, device || startup, {"--caps"}, with);
+  refuse_idle(app, startup, {"--cache", "--validate", "--verbose", "--matmul-precision"}, with);
+  refuse_idle(app, options.tune,
+              {"--alone", "--nodes", "--seq", "--batch", "--decode", "--lora", "--budget", "--no-steps", "--precision"},
+              "with --tune.");
 }
 
 Status run_bench(const BenchArguments& options) {
@@ -369,7 +411,9 @@ Status run_bench(const BenchArguments& options) {
   if (options.what != "ops") {
     TRY_ASSIGN(model, open_model(options.what));
   }
-  const bool language = model && !options.nodes && passes::decoder_ports(model->graph).ok();
+  const bool is_language = model && passes::decoder_ports(model->graph).ok();
+  const bool language = is_language && !options.nodes;
+  if (model) TRY(refuse_idle_model_flags(options, is_language));
   const bool timed = language || (!model && options.processor_time);
   if (!timed && device->device().caps().timestamp_period_ns <= 0) {
     return unsupported("\"", device->device().caps().device_name, "\" has no timestamps to measure with.");
@@ -414,8 +458,10 @@ Action add_bench(CLI::App& app) {
   add_caps_flag(app, options->caps);
   add_device_flags(app, options->flags);
   app.callback([&app, options] {
-    refuse_idle(app, options->what != "kernels", {"--compile-only"}, "but with kernels.");
-    refuse_idle(app, !options->tune, {"--estimate"}, "without --tune.");
+    refuse_idle_bench_flags(app, *options);
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->count() > 0) options->given.push_back(option->get_name());
+    }
   });
   return [options] { return run_bench(*options); };
 }

@@ -9,14 +9,14 @@
 #include "platform/gpu/presets.h"
 #include "runtime/ops/choice.h"
 #include "tools/bench/caps_json.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
 
 void write_log(void*, LogLevel level, std::string_view message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
-  std::fprintf(stderr, "graft [%s] %.*s\n", kNames[static_cast<int>(level)], static_cast<int>(message.size()),
-               message.data());
+  to_stderr("graft [%s] %.*s\n", kNames[static_cast<int>(level)], static_cast<int>(message.size()), message.data());
 }
 
 }  // namespace
@@ -102,7 +102,7 @@ Result<std::unique_ptr<OpenDevice>> OpenDevice::open(const DeviceFlags& flags, v
   TRY_ASSIGN(opened->device_, vulkan::create_device(options));
   if (flags.use == DeviceUse::run) TRY(gpu::check_runs(opened->device().caps()));
   const std::string rounding = matmul_precision_text(opened->device().target());
-  if (!rounding.empty()) std::fprintf(stderr, "%s\n", rounding.c_str());
+  if (!rounding.empty()) to_stderr("%s\n", rounding.c_str());
   // Without a folder nothing would be remembered, and every run would test its kernels anew.
   const std::string folder = options.compile_only ? "" : cache_folder(flags);
   TRY_ASSIGN(opened->remembered_, RememberedDevice::open(os::system_files(), folder, opened->device(), log_sink(flags),
@@ -130,7 +130,7 @@ Status OpenDevice::close() {
   device_.reset();
   lost_.clear();
   const auto messages = messages_.take();
-  for (const std::string& message : messages) std::fprintf(stderr, "validation: %s\n", message.c_str());
+  for (const std::string& message : messages) to_stderr("validation: %s\n", message.c_str());
   if (messages.empty()) return ok_status();
   return error(Code::device_error, "The validation layers reported ", messages.size(), " problems (above).");
 }

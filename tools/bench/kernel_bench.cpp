@@ -12,6 +12,7 @@
 #include "runtime/session/self_test/probe_plans.h"
 #include "tools/common/progress.h"
 #include "tools/common/stopwatch.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -190,33 +191,41 @@ Status add_choices(const gpu::Target& target, KernelList& list) {
 }
 
 void print_kernels(const KernelBench& bench) {
-  std::printf("%-64s %5s %9s %6s %6s %7s %5s %6s %5s  %s\n", "kernel", "ms", "instr.", "nops", "stalls", "bytes",
-              "regs", "spills", "waves",
-              "inner loop: all, multiply-adds, loads, shared, address, convert, move, wait, nop");
+  using Kind = Table::Kind;
+  Table table({{"kernel", 64, Kind::name},
+               {"ms", 5, Kind::number},
+               {"instr.", 9, Kind::number},
+               {"nops", 6, Kind::optional},
+               {"stalls", 6, Kind::optional},
+               {"bytes", 7, Kind::optional},
+               {"regs", 5, Kind::number},
+               {"spills", 6, Kind::number},
+               {"waves", 5, Kind::optional},
+               {" inner loop: all, multiply-adds, loads, shared, address, convert, move, wait, nop", 0, Kind::name}});
   for (const CompiledKernel& kernel : bench.kernels) {
     const KernelFacts& f = kernel.facts;
-    std::printf("%-64s %5.0f %9s %6s %6s %7s %5s %6s %5s", title_of(kernel).c_str(), kernel.seconds * 1e3,
-                number(f.instructions).c_str(), number(f.nops).c_str(), number(f.stalls).c_str(),
-                number(f.code_bytes).c_str(), number(f.registers).c_str(), number(f.spills).c_str(),
-                number(f.waves).c_str());
+    std::string last;
     if (kernel.loop) {
       const InnerLoop& l = *kernel.loop;
-      const std::string matrix = l.matrix > 0 ? cat(l.matrix, " matrix") : cat(l.products);
-      std::printf("  %u, %s, %u, %u, %u, %u, %u, %u, %u", l.instructions, matrix.c_str(), l.loads, l.shared_loads,
-                  l.address, l.conversions, l.moves, l.waits, l.nops);
+      last =
+          cat(" ", l.instructions, ", ", l.matrix > 0 ? cat(l.matrix, " matrix") : cat(l.products), ", ", l.loads, ", ",
+              l.shared_loads, ", ", l.address, ", ", l.conversions, ", ", l.moves, ", ", l.waits, ", ", l.nops);
     }
-    std::printf("%s%s\n", kernel.failure.empty() ? "" : "  ", kernel.failure.c_str());
+    if (!kernel.failure.empty()) last += cat(" ", kernel.failure);
+    table.row({title_of(kernel), number_text("%.0f", kernel.seconds * 1e3), number(f.instructions), number(f.nops),
+               number(f.stalls), number(f.code_bytes), number(f.registers), number(f.spills), number(f.waves), last});
   }
-  std::printf("\n%zu kernels, compiled one by one in %.2f s", bench.kernels.size(), seconds_of(bench));
+  table.print();
+  to_stdout("\n%zu kernels, compiled one by one in %.2f s", bench.kernels.size(), seconds_of(bench));
   if (!bench.untold.empty()) {
-    std::printf(".\n%s\n", bench.untold.c_str());
+    to_stdout(".\n%s\n", bench.untold.c_str());
     return;
   }
   const double instructions = sum_of(bench, &KernelFacts::instructions);
   const double nops = sum_of(bench, &KernelFacts::nops);
-  std::printf("; %.0f instructions", instructions);
-  if (nops > 0) std::printf(", of which %.0f%% are nops", 100 * nops / instructions);
-  std::printf(".\n");
+  to_stdout("; %.0f instructions", instructions);
+  if (nops > 0) to_stdout(", of which %.0f%% are nops", 100 * nops / instructions);
+  to_stdout(".\n");
 }
 
 Json kernels_json(const KernelBench& bench) {

@@ -12,6 +12,7 @@
 #include "runtime/session/generator.h"
 #include "runtime/session/training.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -150,16 +151,22 @@ Result<std::vector<LanguageRow>> bench_language(gpu::Device& device, const Model
 }
 
 void print_language_rows(const std::vector<LanguageRow>& rows) {
-  std::printf("%-12s %10s %12s %12s %16s %11s %9s %12s\n", "", "tokens", "median s", "tokens/s", "device memory",
-              "dispatches", "barriers", "submissions");
+  using Kind = Table::Kind;
+  Table table({{"", 12, Kind::name},
+               {"tokens", 10, Kind::number},
+               {"median s", 12, Kind::number},
+               {"tokens/s", 12, Kind::number},
+               {"device memory", 16, Kind::number},
+               {"dispatches", 11, Kind::optional},
+               {"barriers", 9, Kind::optional},
+               {"submissions", 12, Kind::optional}});
   for (const LanguageRow& row : rows) {
-    std::printf("%-12s %10llu %12.4f %12.2f %16s", row.name.c_str(), static_cast<unsigned long long>(row.tokens),
-                row.median, row.rate(), bytes_text(row.device_bytes).c_str());
-    if (row.counts.dispatches != 0) {
-      std::printf(" %11zu %9zu %12zu", row.counts.dispatches, row.counts.barriers, row.counts.submissions);
-    }
-    std::printf("\n");
+    const auto counted = [&](std::size_t count) { return row.counts.dispatches != 0 ? cat(count) : std::string(); };
+    table.row({row.name, cat(row.tokens), number_text("%.4f", row.median), number_text("%.2f", row.rate()),
+               bytes_text(row.device_bytes), counted(row.counts.dispatches), counted(row.counts.barriers),
+               counted(row.counts.submissions)});
   }
+  table.print();
 }
 
 nlohmann::ordered_json language_rows_json(const std::vector<LanguageRow>& rows) {

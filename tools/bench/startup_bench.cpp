@@ -11,6 +11,7 @@
 #include "runtime/session/training.h"
 #include "tools/bench/model_io.h"
 #include "tools/common/files.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -88,16 +89,25 @@ Result<nlohmann::ordered_json> run_process(const DeviceFlags& flags, const std::
 }
 
 void print_phases(const char* title, const nlohmann::ordered_json& phases) {
-  std::printf("%-34s %12s %22s %12s\n", title, "graft, ms", "its processor time, ms", "driver, ms");
+  using Kind = Table::Kind;
+  Table table({{title, 34, Kind::name},
+               {"graft, ms", 12, Kind::number},
+               {"its processor time, ms", 22, Kind::number},
+               {"driver, ms", 12, Kind::number}});
+  const auto add = [&](const std::string& name, const double(&ms)[3]) {
+    table.row({name, number_text("%.2f", ms[0]), number_text("%.2f", ms[1]), number_text("%.2f", ms[2])});
+  };
   double sums[3] = {};
   for (const auto& row : phases) {
     const double ms[3] = {row["graft_seconds"].get<double>() * 1e3, row["graft_processor_seconds"].get<double>() * 1e3,
                           row["driver_seconds"].get<double>() * 1e3};
-    std::printf("%-34s %12.2f %22.2f %12.2f\n", row["phase"].get<std::string>().c_str(), ms[0], ms[1], ms[2]);
+    add(row["phase"].get<std::string>(), ms);
     if (row["phase"] == "second step") continue;
     for (int i = 0; i < 3; ++i) sums[i] += ms[i];
   }
-  std::printf("%-34s %12.2f %22.2f %12.2f\n\n", "to the end of the first step", sums[0], sums[1], sums[2]);
+  add("to the end of the first step", sums);
+  table.print();
+  to_stdout("\n");
 }
 
 }  // namespace
@@ -129,18 +139,18 @@ Status run_startup(const DeviceFlags& flags, const std::string& path) {
     TRY(trainer->train_step(*batch));
     phases.end("second step");
   }
-  std::printf("%s\n", nlohmann::ordered_json({{"device", device->device().caps().device_name},
-                                              {"driver", device->device().caps().driver_info},
-                                              {"phases", phases.rows()}})
-                          .dump()
-                          .c_str());
+  to_stdout("%s\n", nlohmann::ordered_json({{"device", device->device().caps().device_name},
+                                            {"driver", device->device().caps().driver_info},
+                                            {"phases", phases.rows()}})
+                        .dump()
+                        .c_str());
   return device->close();
 }
 
 Status bench_startup(const DeviceFlags& flags, const std::string& model, bool json) {
   if (model.empty()) return invalid("Give the model to start with: graft bench startup MODEL.");
-  const auto folder =
-      std::filesystem::temp_directory_path() / cat("graft-startup-", std::clock(), "-", std::time(nullptr));
+  TRY_ASSIGN(const std::string random, random_name());
+  const auto folder = std::filesystem::temp_directory_path() / cat("graft-startup-", random);
   TRY(make_folders(folder.string()));
   auto cold = run_process(flags, model, folder.string());
   auto warm = cold.ok() ? run_process(flags, model, folder.string()) : cold;
@@ -149,16 +159,16 @@ Status bench_startup(const DeviceFlags& flags, const std::string& model, bool js
   TRY_ASSIGN(const auto cold_times, std::move(cold));
   TRY_ASSIGN(const auto warm_times, std::move(warm));
   if (json) {
-    std::printf("%s\n", nlohmann::ordered_json({{"device", cold_times["device"]},
-                                                {"driver", cold_times["driver"]},
-                                                {"cold", cold_times["phases"]},
-                                                {"warm", warm_times["phases"]}})
-                            .dump(2)
-                            .c_str());
+    to_stdout("%s\n", nlohmann::ordered_json({{"device", cold_times["device"]},
+                                              {"driver", cold_times["driver"]},
+                                              {"cold", cold_times["phases"]},
+                                              {"warm", warm_times["phases"]}})
+                          .dump(2)
+                          .c_str());
     return ok_status();
   }
-  std::printf("%s, %s\n\n", cold_times["device"].get<std::string>().c_str(),
-              cold_times["driver"].get<std::string>().c_str());
+  to_stdout("%s, %s\n\n", cold_times["device"].get<std::string>().c_str(),
+            cold_times["driver"].get<std::string>().c_str());
   print_phases("cold", cold_times["phases"]);
   print_phases("warm", warm_times["phases"]);
   return ok_status();

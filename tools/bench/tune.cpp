@@ -11,6 +11,7 @@
 #include "runtime/train/training_graph.h"
 #include "tools/bench/model_io.h"
 #include "tools/bench/time_estimate.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -162,18 +163,25 @@ Result<std::vector<Graph>> graphs_of_model(const Model& model, const Bindings& g
   if (training.ok()) {
     graphs.push_back(std::move(training->graph));
   } else {
-    std::fprintf(stderr, "Its forward pass alone: %s\n", training.status().message().c_str());
+    to_stderr("Its forward pass alone: %s\n", training.status().message().c_str());
   }
   return graphs;
 }
 
 void print_tuned(const std::vector<TunedChoice>& choices, const std::string& estimated) {
-  if (!estimated.empty()) std::printf("Estimated by the figures of %s; nothing ran.\n\n", estimated.c_str());
-  std::printf("%-52s %10s  %-22s %10s  %s\n", "choice", "ms", "usual", "ms", "fastest");
+  if (!estimated.empty()) to_stdout("Estimated by the figures of %s; nothing ran.\n\n", estimated.c_str());
+  using Kind = Table::Kind;
+  Table table({{"choice", 52, Kind::name},
+               {"ms", 10, Kind::number},
+               {" usual", 23, Kind::name},
+               {"ms", 10, Kind::number},
+               {" fastest", 0, Kind::name}});
+  const auto ms = [](double seconds) { return number_text("%.3f", seconds * 1e3); };
   for (const TunedChoice& c : choices) {
-    std::printf("%-52s %10.3f  %-22s %10.3f  %s\n", c.key.c_str(), c.usual_seconds * 1e3, c.usual.c_str(),
-                c.best_seconds * 1e3, c.best == c.usual ? "the same" : c.best.c_str());
+    table.row({c.key, ms(c.usual_seconds), cat(" ", c.usual), ms(c.best_seconds),
+               c.best == c.usual ? " the same" : cat(" ", c.best)});
   }
+  table.print();
 }
 
 nlohmann::ordered_json tuned_json(const std::vector<TunedChoice>& choices) {

@@ -110,7 +110,7 @@ std::string npy_file_name(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '/' || c == ':' || c == '\\'; }, '_');
   if (name.empty() || name[0] == '.') name = "_" + name;
-  return name + ".npy";
+  return fitting_name(name, ".npy");
 }
 
 }  // namespace graft::cli

@@ -36,7 +36,7 @@ std::vector<std::string> split_lists(const std::vector<std::string>& texts);
 Result<std::string> json_or_file(const std::string& given);
 
 /// "conv/out" -> "conv_out.npy": a name may hold '/' (ONNX likes that) and ':'; a file name may not. A gradient's file
-/// has the name of what it is of.
+/// has the name of what it is of. A name that is too long for a file is cut, and ends in a hash of the whole name.
 std::string npy_file_name(std::string name);
 
 /// "1,234,567".

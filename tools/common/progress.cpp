@@ -1,11 +1,11 @@
 #include "tools/common/progress.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -14,9 +14,19 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::seconds kPlainLine{5};
 constexpr std::chrono::seconds kPatience{2};
-constexpr std::uint64_t kBarWidth = 28;
+constexpr std::size_t kBarWidth = 28, kLeastBar = 6;
+
+/// Of drawing and of all output; again in the thread that has it, which draws before it writes.
+std::recursive_mutex g_output;
+Progress* g_shown = nullptr;  ///< whose bar is on the terminal
 
 }  // namespace
+
+std::unique_lock<std::recursive_mutex> Progress::end_shown() {
+  std::unique_lock lock(g_output);
+  if (g_shown != nullptr) g_shown->end_line();
+  return lock;
+}
 
 std::string duration_text(double seconds) {
   std::array<char, 48> text{};
@@ -32,7 +42,7 @@ std::string duration_text(double seconds) {
 WaitNotice::WaitNotice(std::string text) {
   thread_ = std::thread([this, text = std::move(text)] {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, kPatience, [this] { return done_; })) std::fprintf(stderr, "%s\n", text.c_str());
+    if (!changed_.wait_for(lock, kPatience, [this] { return done_; })) to_stderr("%s\n", text.c_str());
   });
 }
 
@@ -51,14 +61,19 @@ Progress::Progress(std::string what, std::uint64_t total, bool quiet)
     : what_(std::move(what)),
       total_(total),
       quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO) == 1),
+      terminal_(can_redraw(stderr)),
       start_(SteadyClock::now()),
       last_(start_ - kPlainLine) {}
 
 void Progress::update(std::uint64_t done, const std::string& detail) {
+  const std::lock_guard lock(g_output);
   done_ = done;
   detail_ = detail;
   stale_ = true;
+  if (terminal_ && !quiet_ && g_shown != this) {
+    if (g_shown != nullptr) g_shown->end_line();
+    g_shown = this;
+  }
   const auto now = SteadyClock::now();
   if (terminal_ ? now - last_ < kRedraw : now - last_ < kPlainLine) return;
   last_ = now;
@@ -72,12 +87,16 @@ void Progress::draw() {
   const std::string left =
       done_ > 0 && done_ < total_ ? ", " + duration_text(static_cast<double>(total_ - done_) / rate) + " left" : "";
   if (terminal_) {
-    const std::uint64_t filled = total_ ? kBarWidth * std::min(done_, total_) / total_ : 0;
-    std::string bar;
-    for (std::uint64_t i = 0; i < kBarWidth; ++i) bar += i < filled ? "█" : "░";
-    std::fprintf(stderr, "\r\033[K%s %s %llu/%llu  %s%s", what_.c_str(), bar.c_str(),
-                 static_cast<unsigned long long>(done_), static_cast<unsigned long long>(total_), detail_.c_str(),
-                 left.c_str());
+    // The last column stays free: some terminals go to the next line once it is filled.
+    const std::size_t width = terminal_width(stderr) - 1;
+    const std::string text = std::to_string(done_) + "/" + std::to_string(total_) + "  " + detail_ + left;
+    const std::size_t taken = columns_of(what_) + columns_of(text) + 2;
+    const std::size_t bar = width > taken + kLeastBar ? std::min(kBarWidth, width - taken) : 0;
+    const std::size_t filled = total_ ? bar * std::min(done_, total_) / total_ : 0;
+    std::string line = what_ + " ";
+    for (std::size_t i = 0; i < bar; ++i) line += i < filled ? "█" : "░";
+    line += (bar > 0 ? " " : "") + text;
+    std::fprintf(stderr, "\r\033[K%s", shortened(line, width).c_str());
   } else {
     std::fprintf(stderr, "%s %llu/%llu  %s (%s%s)\n", what_.c_str(), static_cast<unsigned long long>(done_),
                  static_cast<unsigned long long>(total_), detail_.c_str(), duration_text(seconds).c_str(),
@@ -88,10 +107,16 @@ void Progress::draw() {
   stale_ = false;
 }
 
-void Progress::finish() {
+void Progress::end_line() {
   if (stale_) draw();
-  if (drawn_ && terminal_) std::fprintf(stderr, "\n");
+  if (drawn_ && terminal_ && !quiet_) std::fprintf(stderr, "\n");
   drawn_ = false;
+  if (g_shown == this) g_shown = nullptr;
+}
+
+void Progress::finish() {
+  const std::lock_guard lock(g_output);
+  end_line();
 }
 
 }  // namespace graft::cli

@@ -10,6 +10,8 @@
 
 namespace graft::cli {
 
+/// The last one that was updated is on the terminal. What is written meanwhile (terminal.h) ends its line first, and
+/// the next update begins another.
 class Progress {
  public:
   /// `total` steps of `what` ("step", "batch"); quiet shows nothing.
@@ -23,21 +25,25 @@ class Progress {
   /// Shows the last state and ends the line. Idempotent.
   void finish();
 
+  /// Ends the line of the bar that is on the terminal, and keeps others from drawing until the lock goes.
+  [[nodiscard]] static std::unique_lock<std::recursive_mutex> end_shown();
+
  private:
   void draw();
+  void end_line();
   std::string what_;
   std::uint64_t total_;
   std::uint64_t done_ = 0;
   std::string detail_;
   bool quiet_;
-  bool terminal_;
+  bool terminal_;  ///< that redraws
   bool drawn_ = false;
   bool stale_ = false;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_;
 };
 
-/// A line on stderr for who waits: it comes after two seconds, unless done() came first.
+/// A line on stderr for a user who waits: it comes after two seconds, unless done() came first.
 class WaitNotice {
  public:
   explicit WaitNotice(std::string text);

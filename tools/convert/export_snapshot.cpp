@@ -1,5 +1,6 @@
 #include "tools/convert/export_snapshot.h"
 
+#include <filesystem>
 #include <vector>
 
 #include "runtime/checkpoint/store.h"
@@ -25,6 +26,11 @@ Result<DType> dtype_of(const checkpoint::Stream& stream) {
 
 Result<ExportedSnapshot> export_snapshot(os::FileSystem& files, const std::string& folder, const std::string& snapshot,
                                          const std::string& output) {
+  const std::string ending = std::filesystem::path(output).extension().string();
+  if (!ending.empty() && ending != ".safetensors") {
+    return unsupported("A snapshot's tensors are written as safetensors; \"", output, "\" ends in \"", ending,
+                       "\". Name a .safetensors file.");
+  }
   GRAFT_TRY_ASSIGN(const checkpoint::Store store,
                    checkpoint::Store::open(files, folder, {.mode = checkpoint::StoreMode::read_only}));
   GRAFT_TRY_ASSIGN(const std::uint64_t number, find_snapshot(store, snapshot));

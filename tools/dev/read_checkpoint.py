@@ -3,6 +3,8 @@
 
     read_checkpoint.py STORE                  head, snapshots and steps, as JSON
     read_checkpoint.py STORE NUMBER OUT       writes every stream of a snapshot to OUT/<worker>.<index>, checked
+    read_checkpoint.py STORE NUMBER OUT.safetensors
+                                              writes its tensors, as `graft checkpoint export` does
 
 Needs libzstd and libxxhash (Debian: libzstd1, libxxhash0). Recovers nothing and reads no encrypted stores: what is not
 whole is an error.
@@ -18,6 +20,7 @@ MAGICS = {"ROOT": b"GRFR", "snapshot": b"GRFS", "segment": b"GRFD", "journal": b
 KINDS = "parameter optimizer accumulator schedule rng data_cursor metrics config other".split()
 NO_PARENT = 0xFFFFFFFF
 MAX_CHUNK = 4194304
+ELEMENTS = {1: ("F32", 4), 2: ("I32", 4), 3: ("I32", 4), 4: ("F16", 2), 5: ("BF16", 2)}  # by number: type, bytes
 
 
 class Hash128(ctypes.Structure):
@@ -200,6 +203,11 @@ class Store:
         require(hash128(data) == chunk["hash"], "a chunk has a wrong hash")
         return data
 
+    def stream(self, snapshot, stream):
+        data = b"".join(self.chunk(snapshot, i) for i in stream["chunks"])
+        require(len(data) == stream["bytes"], f"{stream['name']} has a wrong size")
+        return data
+
     def steps(self):
         """Of the current journal, if it follows the head."""
         name = f"journal-{self.journal:016x}"
@@ -217,6 +225,56 @@ class Store:
         return steps
 
 
+def parse_layouts(data):
+    """By name: the sizes as stored, and which axis of the source model each of them is."""
+    layouts, at = {}, 0
+
+    def take(kind, count=1):
+        nonlocal at
+        size = struct.calcsize("<" + kind) * count
+        require(at + size <= len(data), "the tensor layouts end early")
+        at += size
+        return struct.unpack_from(f"<{count}{kind}", data, at - size)
+
+    while at < len(data):
+        name = bytes(take("B", take("I")[0])).decode()
+        sizes = take("Q", take("I")[0])
+        axes = take("I", take("I")[0]) or tuple(range(len(sizes)))
+        require(sorted(axes) == list(range(len(sizes))), f"{name} has a wrong order of axes")
+        layouts[name] = sizes, axes
+    return layouts
+
+
+def in_source_order(data, width, sizes, axes):
+    """The source model's shape, and the elements in its order."""
+    shape, strides = [0] * len(sizes), [0] * len(sizes)
+    step = width
+    for i in reversed(range(len(sizes))):
+        shape[axes[i]], strides[axes[i]] = sizes[i], step
+        step *= sizes[i]
+    require(step == len(data), "a tensor has a wrong size")
+    places = [0]
+    for size, stride in zip(shape, strides):
+        places = [place + i * stride for place in places for i in range(size)]
+    return shape, b"".join(data[place:place + width] for place in places)
+
+
+def write_tensors(store, snapshot, path):
+    streams = {s["name"]: s for s in snapshot["streams"] if s["worker"] == 0 and s["frozen"] is None}
+    layouts = parse_layouts(store.stream(snapshot, streams["tensor_layouts"]))
+    header, body = {"__metadata__": {"step": str(snapshot["step"])}}, b""
+    for name, stream in streams.items():
+        if name not in layouts:
+            continue
+        kind, width = ELEMENTS[stream["element"]]
+        shape, data = in_source_order(store.stream(snapshot, stream), width, *layouts[name])
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + body)
+
+
 def main(arguments):
     store = Store(arguments[0])
     if len(arguments) == 1:
@@ -228,11 +286,13 @@ def main(arguments):
         print(json.dumps({"head": store.head, "snapshots": rows, "steps": store.steps()}, indent=1))
         return
     snapshot = store.snapshot(int(arguments[1]))
+    if arguments[2].endswith(".safetensors"):
+        write_tensors(store, snapshot, arguments[2])
+        return
     os.makedirs(arguments[2], exist_ok=True)
     for index, stream in enumerate(snapshot["streams"]):
         if stream["frozen"] is None:
-            data = b"".join(store.chunk(snapshot, i) for i in stream["chunks"])
-            require(len(data) == stream["bytes"], f"{stream['name']} has a wrong size")
+            data = store.stream(snapshot, stream)
             with open(os.path.join(arguments[2], f"{stream['worker']}.{index}"), "wb") as file:
                 file.write(data)
 

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/terminal.h"
 #include "tools/graft/public_api.h"
 
 namespace graft::cli {
@@ -34,11 +35,6 @@ class TimeText {
   std::time_t day_ = -1;
   std::string date_;
 };
-
-void add_right(std::string& lines, std::string_view text, std::size_t width) {
-  if (text.size() < width) lines.append(width - text.size(), ' ');
-  lines += text;
-}
 
 const char* difference_name(graft_difference difference) {
   switch (difference) {
@@ -83,24 +79,29 @@ nlohmann::ordered_json worker_json(std::size_t rank, const graft_worker_report& 
           {"all_waiting_seconds", 1e-9 * static_cast<double>(w.all_waiting_ns)}};
 }
 
-void print_worker(const std::string& where, std::size_t rank, const graft_worker_report& w) {
-  std::printf("%10s %8llu %6zu %-16s %5llu %8llu %12.6g %10.1f ms %10.1f ms %10llu\n", where.c_str(),
-              static_cast<unsigned long long>(w.step), rank, w.host, static_cast<unsigned long long>(w.micro_batches),
-              static_cast<unsigned long long>(w.samples), w.loss, 1e-6 * static_cast<double>(w.computing_ns),
-              1e-6 * static_cast<double>(w.waiting_ns), static_cast<unsigned long long>(w.all_samples));
+void add_worker(Table& table, const std::string& where, std::size_t rank, const graft_worker_report& w) {
+  const auto ms = [](std::uint64_t ns) { return number_text("%.1f ms", 1e-6 * static_cast<double>(ns)); };
+  table.row({where, cat(w.step), cat(rank), w.host, cat(w.micro_batches), cat(w.samples), number_text("%.6g", w.loss),
+             ms(w.computing_ns), ms(w.waiting_ns), cat(w.all_samples)});
 }
 
 }  // namespace
 
-void print(const nlohmann::ordered_json& json) { std::printf("%s\n", json.dump(2).c_str()); }
+void print(const nlohmann::ordered_json& json) { to_stdout("%s\n", json.dump(2).c_str()); }
 
 Status print_list(graft_store* store, const graft_context* context, bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  if (!json)
-    std::printf("%8s %10s %12s %12s %12s %12s  %-20s %s\n", "number", "step", "loss", "state", "stored", "alone",
-                "made (UTC)", "tags");
+  using Kind = Table::Kind;
+  Table table({{"number", 8, Kind::number},
+               {"step", 10, Kind::number},
+               {"loss", 12, Kind::number},
+               {"state", 12, Kind::optional},
+               {"stored", 12, Kind::optional},
+               {"alone", 12, Kind::optional},
+               {"made (UTC)", 19, Kind::optional},
+               {"tags", 0, Kind::name}});
   TimeText time_text;
-  std::string lines;  // thousands are formatted faster so than by printf
+  std::uint64_t head = 0;
   for (std::size_t i = 0; i < graft_store_count(store); ++i) {
     auto snapshot = sized<graft_snapshot>();
     TRY(checked(graft_store_snapshot(store, i, &snapshot), context));
@@ -119,17 +120,12 @@ Status print_list(graft_store* store, const graft_context* context, bool json) {
                       {"head", snapshot.is_head != 0}});
       continue;
     }
-    add_right(lines, std::to_string(snapshot.number), 8);
-    add_right(lines, std::to_string(snapshot.step), 11);
-    char loss[32];
-    std::snprintf(loss, sizeof loss, "%.6g", snapshot.loss);
-    add_right(lines, loss, 13);
-    for (const std::uint64_t bytes : {snapshot.bytes, snapshot.stored_bytes, snapshot.own_bytes}) {
-      add_right(lines, bytes_text(bytes), 13);
-    }
-    lines.append("  ").append(time_text.of(snapshot.made_ms)).append("  ");
-    for (const std::string& tag : tags) lines += tag + ' ';
-    lines.append(snapshot.is_head != 0 ? "<- training goes on from here\n" : "\n");
+    if (snapshot.is_head != 0) head = snapshot.number;
+    std::string names;
+    for (const std::string& tag : tags) names += (names.empty() ? "" : " ") + tag;
+    table.row({std::to_string(snapshot.number), std::to_string(snapshot.step), number_text("%.6g", snapshot.loss),
+               bytes_text(snapshot.bytes), bytes_text(snapshot.stored_bytes), bytes_text(snapshot.own_bytes),
+               time_text.of(snapshot.made_ms), names});
   }
   auto info = sized<graft_store_info>();
   TRY(checked(graft_store_describe(store, &info), context));
@@ -146,18 +142,26 @@ Status print_list(graft_store* store, const graft_context* context, bool json) {
     print({{"snapshots", rows}, {"journalled_steps", info.journalled_steps}, {"damaged", damaged}});
     return ok_status();
   }
-  std::fwrite(lines.data(), 1, lines.size(), stdout);
-  std::printf("%llu steps are journalled after it.\n%s", static_cast<unsigned long long>(info.journalled_steps),
-              damaged_lines.c_str());
+  table.print();
+  to_stdout("Training continues from %s; %llu steps are journalled after it.\n%s",
+            head == 0 ? "its start" : cat("snapshot ", head).c_str(),
+            static_cast<unsigned long long>(info.journalled_steps), damaged_lines.c_str());
   return ok_status();
 }
 
 Status print_workers(graft_store* store, const graft_context* context, bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  if (!json) {
-    std::printf("%10s %8s %6s %-16s %5s %8s %12s %13s %13s %10s\n", "snapshot", "step", "worker", "host", "parts",
-                "samples", "loss", "computing", "waiting", "in all");
-  }
+  using Kind = Table::Kind;
+  Table table({{"snapshot", 10, Kind::number},
+               {"step", 8, Kind::number},
+               {"worker", 6, Kind::number},
+               {"host", 16, Kind::name},
+               {"parts", 5, Kind::number},
+               {"samples", 8, Kind::number},
+               {"loss", 12, Kind::number},
+               {"computing", 13, Kind::optional},
+               {"waiting", 13, Kind::optional},
+               {"in all", 10, Kind::optional}});
   const auto print_all = [&](const std::string& where, auto&& ask) -> Status {
     for (std::size_t rank = 0;; ++rank) {
       auto worker = sized<graft_worker_report>();
@@ -168,7 +172,7 @@ Status print_workers(graft_store* store, const graft_context* context, bool json
         rows.push_back(worker_json(rank, worker));
         rows.back()["snapshot"] = where;
       } else {
-        print_worker(where, rank, worker);
+        add_worker(table, where, rank, worker);
       }
     }
   };
@@ -183,7 +187,11 @@ Status print_workers(graft_store* store, const graft_context* context, bool json
   TRY(print_all("journal", [&](std::size_t rank, graft_worker_report* worker) {
     return graft_store_journalled_worker(store, rank, worker);
   }));
-  if (json) print({{"workers", rows}});
+  if (json) {
+    print({{"workers", rows}});
+  } else {
+    table.print();
+  }
   return ok_status();
 }
 
@@ -194,7 +202,9 @@ Status print_diff(graft_store* store, const graft_context* context, const graft_
   TRY(checked(graft_store_diff(store, cat(a.number).c_str(), cat(b.number).c_str(), &streams, &count), context));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::size_t same = 0;
-  if (!json) std::printf("%-8s %14s %14s  %s\n", "", "bytes", "of changed", "stream");
+  using Kind = Table::Kind;
+  Table table(
+      {{"", 8, Kind::word}, {"bytes", 14, Kind::number}, {"of changed", 14, Kind::number}, {"stream", 0, Kind::name}});
   for (std::size_t i = 0; i < count; ++i) {
     const graft_stream_difference& stream = streams[i];
     rows.push_back({{"name", stream.name},
@@ -205,9 +215,8 @@ Status print_diff(graft_store* store, const graft_context* context, const graft_
                     {"changed_bytes", stream.changed_bytes}});
     same += stream.difference == GRAFT_SAME ? 1 : 0;
     if (json || stream.difference == GRAFT_SAME) continue;
-    std::printf("%-8s %14s %14s  %s\n", difference_name(stream.difference),
-                bytes_text(std::max(stream.bytes_in_first, stream.bytes_in_second)).c_str(),
-                bytes_text(stream.changed_bytes).c_str(), stream.name);
+    table.row({difference_name(stream.difference), bytes_text(std::max(stream.bytes_in_first, stream.bytes_in_second)),
+               bytes_text(stream.changed_bytes), stream.name});
   }
   auto info = sized<graft_diff_info>();
   TRY(checked(graft_store_diff_info(store, &info), context));
@@ -220,10 +229,11 @@ Status print_diff(graft_store* store, const graft_context* context, const graft_
            {"stored_bytes", info.stored_bytes}});
     return ok_status();
   }
-  for (const std::string& key : metadata) std::printf("%-8s %29s  %s\n", "changed", "", key.c_str());
-  std::printf("Steps %llu and %llu: %zu streams are the same; %s are stored for what differs.\n",
-              static_cast<unsigned long long>(a.step), static_cast<unsigned long long>(b.step), same,
-              bytes_text(info.stored_bytes).c_str());
+  for (const std::string& key : metadata) table.row({"changed", "", "", key});
+  table.print();
+  to_stdout("Steps %llu and %llu: %zu streams are the same; %s are stored for what differs.\n",
+            static_cast<unsigned long long>(a.step), static_cast<unsigned long long>(b.step), same,
+            bytes_text(info.stored_bytes).c_str());
   return ok_status();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/generated_json.h"
 
 namespace graft::cli {
@@ -90,9 +91,9 @@ class Talk {
                              {"stopped_by", stop_reason_name(made.reason)},
                              {"prompt_tokens", made.prompt_tokens},
                              {"cached_tokens", made.cached_tokens}};
-      std::printf("%s\n", line.dump(-1, ' ', false, Messages::error_handler_t::replace).c_str());
+      to_stdout("%s\n", line.dump(-1, ' ', false, Messages::error_handler_t::replace).c_str());
     } else {
-      std::printf("\n");
+      to_stdout("\n");
     }
     std::fflush(stdout);
     return {};
@@ -131,7 +132,7 @@ Status run_chat(const ChatArguments& options) {
       if (!std::exchange(spoken, true)) first.emplace(context.get());
       const Status heard = talk.hear(line);
       if (!heard.ok() && !is_terminal) return heard;
-      if (!heard.ok()) std::fprintf(stderr, "graft: %s\n", heard.message().c_str());
+      if (!heard.ok()) to_stderr("graft: %s\n", heard.message().c_str());
     }
     if (is_terminal) std::fputs("\n", stderr);
   }

@@ -9,6 +9,7 @@
 #include "graft/snapshots.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/checkpoint_report.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
@@ -95,12 +96,13 @@ Status verify(const CheckpointArguments& options) {
   if (options.json) {
     print({{"snapshots", numbers.size()}, {"chunks", chunks}, {"problems", problems}});
   } else {
-    for (const std::string& problem : problems) std::printf("%s\n", problem.c_str());
-    std::printf("%zu snapshots, %llu chunks decoded and compared, %zu problems.\n", numbers.size(),
-                static_cast<unsigned long long>(chunks), problems.size());
+    for (const std::string& problem : problems) to_stdout("%s\n", problem.c_str());
+    to_stdout("%zu snapshots, %llu chunks decoded and compared, %zu %s.\n", numbers.size(),
+              static_cast<unsigned long long>(chunks), problems.size(), problems.size() == 1 ? "problem" : "problems");
   }
   if (problems.empty()) return ok_status();
-  return corrupt("The store \"", options.folder, "\" has ", problems.size(), " problems.");
+  return corrupt("The store \"", options.folder, "\" has ", problems.size(),
+                 problems.size() == 1 ? " problem." : " problems.");
 }
 
 Status diff(const CheckpointArguments& options) {
@@ -132,7 +134,7 @@ Status restore(const CheckpointArguments& options) {
   Outputs outputs;
   outputs.reads("the store", options.folder);
   outputs.replaces("the model", path, options.in_place);
-  TRY(outputs.file("-o", options.output));
+  TRY(outputs.model("-o", options.output));
   TRY_ASSIGN(const auto model, open_model(opened.context.get(), path, GRAFT_CHECK_AT_ONCE));
   std::size_t restored = 0;
   TRY(opened.check(graft_store_restore(opened.store.get(), cat(snapshot.number).c_str(), model.get(), &restored)));
@@ -141,8 +143,8 @@ Status restore(const CheckpointArguments& options) {
   if (options.json) {
     print({{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
   } else {
-    std::printf("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
-                static_cast<unsigned long long>(snapshot.step));
+    to_stdout("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
+              static_cast<unsigned long long>(snapshot.step));
   }
   return ok_status();
 }
@@ -165,7 +167,7 @@ Status export_tensors(const CheckpointArguments& options) {
     row.update(nlohmann::ordered_json::parse(graft_conversion_report_json(made)));
     print(row);
   } else {
-    std::printf("%s", graft_conversion_report(made));
+    to_stdout("%s", graft_conversion_report(made));
   }
   return ok_status();
 }
@@ -180,7 +182,7 @@ Status prune(const CheckpointArguments& options) {
   if (options.json) {
     print({{"removed", removed}, {"freed_bytes", freed}});
   } else {
-    std::printf("Removed %zu snapshots, freed %s.\n", removed.size(), bytes_text(freed).c_str());
+    to_stdout("Removed %zu snapshots, freed %s.\n", removed.size(), bytes_text(freed).c_str());
   }
   return ok_status();
 }
@@ -196,7 +198,7 @@ Status tag(const CheckpointArguments& options) {
   if (options.json) {
     print({{"snapshot", snapshot.number}, {"tags", tags}});
   } else {
-    std::printf("Snapshot %s has %zu %s.\n", number.c_str(), tags.size(), tags.size() == 1 ? "tag" : "tags");
+    to_stdout("Snapshot %s has %zu %s.\n", number.c_str(), tags.size(), tags.size() == 1 ? "tag" : "tags");
   }
   return ok_status();
 }
@@ -208,8 +210,8 @@ Status branch(const CheckpointArguments& options) {
   if (options.json) {
     print({{"snapshot", snapshot.number}, {"step", snapshot.step}});
   } else {
-    std::printf("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(snapshot.number),
-                static_cast<unsigned long long>(snapshot.step));
+    to_stdout("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(snapshot.number),
+              static_cast<unsigned long long>(snapshot.step));
   }
   return ok_status();
 }

@@ -7,6 +7,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/public_data.h"
 
@@ -58,9 +59,9 @@ nlohmann::ordered_json totals_json(const Compared& one) {
 }
 
 void print_totals(const char* which, const Compared& one) {
-  std::printf("%s: loss %.6g", which, one.totals.loss);
-  if (!std::isnan(one.totals.accuracy)) std::printf(", accuracy %.2f%%", 100 * one.totals.accuracy);
-  std::printf("%s\n", text_of(one.metrics).c_str());
+  to_stdout("%s: loss %.6g", which, one.totals.loss);
+  if (!std::isnan(one.totals.accuracy)) to_stdout(", accuracy %.2f%%", 100 * one.totals.accuracy);
+  to_stdout("%s\n", text_of(one.metrics).c_str());
 }
 
 Status compare(const CompareArguments& options, graft_context* context) {
@@ -75,11 +76,11 @@ Status compare(const CompareArguments& options, graft_context* context) {
   if (options.json) {
     nlohmann::ordered_json out = {{"old", totals_json(*before)}, {"new", totals_json(*now)}};
     out["comparison"] = json_of(comparison, names);
-    std::printf("%s\n", out.dump(2).c_str());
+    to_stdout("%s\n", out.dump(2).c_str());
   } else {
     print_totals("old", *before);
     print_totals("new", *now);
-    std::printf("%s", text_of(comparison, names).c_str());
+    to_stdout("%s", text_of(comparison, names).c_str());
   }
   return ok_status();
 }

@@ -9,6 +9,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
@@ -41,9 +42,9 @@ struct ConvertArguments {
 void print(const ConvertArguments& options, const graft_conversion* conversion) {
   if (options.json) {
     const std::string_view report = graft_conversion_report_json(conversion);
-    if (!report.empty()) std::printf("%s\n", report.data());
+    if (!report.empty()) to_stdout("%s\n", report.data());
   } else {
-    std::printf("%s", graft_conversion_report(conversion));
+    to_stdout("%s", graft_conversion_report(conversion));
   }
 }
 
@@ -60,13 +61,13 @@ Status save_kept(graft_conversion* conversion, const std::string& output) {
 
 Status finish(const ConvertArguments& options, graft_conversion* conversion) {
   print(options, conversion);
-  if (options.errors && !options.json) std::printf("%s\n", graft_conversion_errors(conversion));
+  if (options.errors && !options.json) to_stdout("%s\n", graft_conversion_errors(conversion));
   TRY(save_kept(conversion, options.output));
   if (options.json) return ok_status();
-  std::printf("Wrote %s.\n", options.output.c_str());
+  to_stdout("Wrote %s.\n", options.output.c_str());
   const std::string_view fault = graft_conversion_tokenizer_fault(conversion);
   if (!fault.empty()) {
-    std::printf("It has no tokenizer, and takes token ids alone. %s\n", fault.data());
+    to_stdout("It has no tokenizer, and takes token ids alone. %s\n", fault.data());
   }
   return ok_status();
 }
@@ -163,7 +164,7 @@ Status convert_adapter(const ConvertArguments& options) {
   const Owned<graft_conversion> conversion(made);
   TRY(failure(status, made));
   TRY(save_kept(made, options.output));
-  std::printf("Wrote %s.\n", options.output.c_str());
+  to_stdout("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
@@ -176,7 +177,7 @@ Status write_example(const ConvertArguments& options) {
       graft_convert_example(options.example.c_str(), options.seed, options.output.c_str(), &made);
   const Owned<graft_conversion> conversion(made);
   TRY(failure(status, made));
-  std::printf("Wrote %s.\n", options.output.c_str());
+  to_stdout("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
 
@@ -210,7 +211,7 @@ Status run_convert(const ConvertArguments& options) {
   outputs.reads("the base", options.base);
   outputs.reads("the weights", options.weights);
   outputs.reads("the importance matrix", options.imatrix);
-  TRY(outputs.file("-o", options.output));
+  TRY(options.example.empty() ? outputs.model("-o", options.output) : outputs.file("-o", options.output));
   if (!options.example.empty()) return write_example(options);
   if (!options.base.empty()) return convert_adapter(options);
   Wanted wanted;

@@ -12,6 +12,7 @@
 #include "graft/delta.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/delta_flags.h"
 #include "tools/graft/output.h"
@@ -64,6 +65,8 @@ Result<graft_delta_info> describe(graft_context* context, graft_delta* delta) {
   return info;
 }
 
+void print_json(const nlohmann::ordered_json& json) { to_stdout("%s\n", json.dump(2).c_str()); }
+
 Result<std::uint64_t> size_of(const std::string& path) {
   std::error_code failed;
   const std::uint64_t bytes = std::filesystem::file_size(path, failed);
@@ -75,16 +78,19 @@ Result<std::uint64_t> size_of(const std::string& path) {
 /// delta that could not be is made again from what was there.
 class KeptResidual {
  public:
-  explicit KeptResidual(const std::string& path) : path_(path), next_(path.empty() ? "" : path + ".next") {}
+  explicit KeptResidual(const std::string& path) : path_(path) {}
   KeptResidual(const KeptResidual&) = delete;
   KeptResidual& operator=(const KeptResidual&) = delete;
   ~KeptResidual() {
     std::error_code ignored;
     if (!next_.empty()) std::filesystem::remove(next_, ignored);
   }
-  Status begin() const {
+  Status begin() {
+    if (path_.empty()) return ok_status();
+    TRY_ASSIGN(const std::string random, random_name());
+    next_ = (std::filesystem::path(path_).parent_path() / cat(".graft-", random, ".next")).string();
     std::error_code failed;
-    if (next_.empty() || !std::filesystem::exists(path_, failed)) return ok_status();
+    if (!std::filesystem::exists(path_, failed)) return ok_status();
     std::filesystem::copy_file(path_, next_, std::filesystem::copy_options::overwrite_existing, failed);
     if (failed) return error(Code::io_error, "\"", path_, "\" cannot be copied: ", failed.message(), ".");
     return ok_status();
@@ -118,7 +124,7 @@ Status make(const DeltaArguments& options) {
   wanted.clip_norm = options.clip_norm;
   wanted.noise = options.noise;
   wanted.seed = given(options.seed);
-  const KeptResidual residual(options.residual);
+  KeptResidual residual(options.residual);
   TRY(residual.begin());
   wanted.residual = residual.path();
   TRY_ASSIGN(const auto context, open_context_without_device());
@@ -132,10 +138,19 @@ Status make(const DeltaArguments& options) {
   TRY(residual.finish());
   TRY_ASSIGN(const graft_delta_info info, describe(context.get(), made));
   TRY_ASSIGN(const std::uint64_t bytes, size_of(options.output));
-  std::printf("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), info.tensors,
-              grouped(info.numbers).c_str(), info.norm,
-              info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str() : "",
-              bytes_text(bytes).c_str());
+  if (options.json) {
+    print_json({{"output", options.output},
+                {"tensors", info.tensors},
+                {"numbers", info.numbers},
+                {"norm", info.norm},
+                {"clip_norm", info.clip_norm},
+                {"bytes", bytes}});
+    return ok_status();
+  }
+  to_stdout("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), info.tensors,
+            grouped(info.numbers).c_str(), info.norm,
+            info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str() : "",
+            bytes_text(bytes).c_str());
   return ok_status();
 }
 
@@ -172,7 +187,12 @@ Status apply(const DeltaArguments& options) {
   if (!options.server_state.empty()) {
     TRY(checked(graft_server_save(server.get(), options.server_state.c_str()), context.get()));
   }
-  std::printf("Wrote %s.\n", options.output.c_str());
+  if (options.json) {
+    print_json(
+        {{"output", options.output}, {"clients", info.clients}, {"samples", info.samples}, {"server_rate", rate}});
+  } else {
+    to_stdout("Wrote %s.\n", options.output.c_str());
+  }
   return ok_status();
 }
 
@@ -207,7 +227,8 @@ Result<Owned<graft_delta>> average_of(graft_context* context, const DeltaArgumen
   TRY(checked(graft_delta_average(context, raw.data(), raw.size(), &wanted, &result), context));
   Owned<graft_delta> average(result);
   TRY_ASSIGN(const graft_delta_info info, describe(context, result));
-  std::printf("Matrices of rank %u hold %.4g%% of the exact average's squared norm.\n", info.rank, 100 * info.kept);
+  if (!options.json)
+    to_stdout("Matrices of rank %u hold %.4g%% of the exact average's squared norm.\n", info.rank, 100 * info.kept);
   return average;
 }
 
@@ -219,12 +240,17 @@ Status average(const DeltaArguments& options) {
   TRY_ASSIGN(const auto average, average_of(context.get(), options));
   TRY(checked(graft_delta_save(average.get(), options.output.c_str()), context.get()));
   TRY_ASSIGN(const graft_delta_info info, describe(context.get(), average.get()));
-  std::printf("Wrote %s: the average of %u clients and %llu samples, norm %.6g.\n", options.output.c_str(),
-              info.clients, static_cast<unsigned long long>(info.samples), info.norm);
+  if (options.json) {
+    nlohmann::ordered_json row = {
+        {"output", options.output}, {"clients", info.clients}, {"samples", info.samples}, {"norm", info.norm}};
+    if (options.products) row.update({{"rank", info.rank}, {"kept", info.kept}});
+    print_json(row);
+    return ok_status();
+  }
+  to_stdout("Wrote %s: the average of %u clients and %llu samples, norm %.6g.\n", options.output.c_str(), info.clients,
+            static_cast<unsigned long long>(info.samples), info.norm);
   return ok_status();
 }
-
-void print_json(const nlohmann::ordered_json& json) { std::printf("%s\n", json.dump(2).c_str()); }
 
 Status info(const DeltaArguments& options) {
   TRY_ASSIGN(const auto context, open_context_without_device());
@@ -263,16 +289,16 @@ Status info(const DeltaArguments& options) {
                 {"tensors", tensors}});
     return ok_status();
   }
-  std::printf("%s of %s (weights %s)\n", adapters ? "Adapters" : "Changes",
-              *info.base_file == '\0' ? "a model" : info.base_file, info.base);
-  std::printf("clients      %u\nsamples      %llu\nlocal steps  %llu\n", info.clients,
-              static_cast<unsigned long long>(info.samples), static_cast<unsigned long long>(info.local_steps));
-  if (info.rank > 0) std::printf("rank         %u\n", info.rank);
-  std::printf("coding       %s\nnorm         %.6g\n", coding, info.norm);
-  if (info.clip_norm > 0) std::printf("clipped to   %.6g\n", info.clip_norm);
-  if (info.noise > 0) std::printf("noise        %.6g\n", info.noise);
-  std::printf("numbers      %s in %zu tensors, %s\n%s", grouped(info.numbers).c_str(), info.tensors,
-              bytes_text(bytes).c_str(), lines.c_str());
+  to_stdout("%s of %s (weights %s)\n", adapters ? "Adapters" : "Changes",
+            *info.base_file == '\0' ? "a model" : info.base_file, info.base);
+  to_stdout("clients      %u\nsamples      %llu\nlocal steps  %llu\n", info.clients,
+            static_cast<unsigned long long>(info.samples), static_cast<unsigned long long>(info.local_steps));
+  if (info.rank > 0) to_stdout("rank         %u\n", info.rank);
+  to_stdout("coding       %s\nnorm         %.6g\n", coding, info.norm);
+  if (info.clip_norm > 0) to_stdout("clipped to   %.6g\n", info.clip_norm);
+  if (info.noise > 0) to_stdout("noise        %.6g\n", info.noise);
+  to_stdout("numbers      %s in %zu tensors, %s\n%s", grouped(info.numbers).c_str(), info.tensors,
+            bytes_text(bytes).c_str(), lines.c_str());
   return ok_status();
 }
 
@@ -285,7 +311,7 @@ Status privacy(const DeltaArguments& options) {
     const std::uint32_t order = graft_delta_privacy_order(options.noise, options.share, options.rounds, options.delta);
     print_json({{"epsilon", epsilon}, {"delta", options.delta}, {"order", order}});
   } else {
-    std::printf(
+    to_stdout(
         "(epsilon, delta) = (%.4g, %g): %llu rounds, each with %.4g%% of the clients and noise of %g times the "
         "norm that each is clipped to.\n",
         epsilon, options.delta, static_cast<unsigned long long>(options.rounds), 100 * options.share, options.noise);
@@ -370,6 +396,7 @@ Action add_delta(CLI::App& app) {
   const auto sub = [&](const char* name, const char* what, Status (*action)(const DeltaArguments&)) {
     CLI::App* command = app.add_subcommand(name, what);
     command->parse_complete_callback([chosen, action] { *chosen = action; });
+    command->add_flag("--json", options->json, "Print JSON");
     return command;
   };
   add_make(sub("make", "What training changed of a model, or its adapters", make), options);
@@ -377,10 +404,8 @@ Action add_delta(CLI::App& app) {
   add_average(sub("average", "The average of several clients' deltas", average), options);
   CLI::App* told = sub("info", "What a delta holds", info);
   told->add_option("DELTA", options->file, "A delta file")->required();
-  told->add_flag("--json", options->json, "As JSON");
   CLI::App* cost = sub("privacy", "The (epsilon, delta) that rounds with noise amount to", privacy);
   add_privacy(cost, options);
-  cost->add_flag("--json", options->json, "As JSON");
   return [options, chosen]() -> Status { return (*chosen)(*options); };
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graft/devices.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/public_api.h"
 
@@ -123,16 +124,15 @@ nlohmann::ordered_json to_json(const Device& device, std::size_t index) {
 
 void print(const Device& device, std::size_t index) {
   const graft_device_info& info = device.info;
-  std::printf("[%zu] %s (%s)\n", index, info.name, type_text(info.type));
-  std::printf("    driver    %s %s, Vulkan %s\n", info.driver, info.driver_info,
-              version_text(info.api_version).c_str());
-  std::printf("    memory    %s on the device%s, %s in one binding\n", bytes_text(info.memory).c_str(),
-              info.unified_memory != 0 ? " (shared with the host)" : "",
-              bytes_text(device.limit("max_storage_buffer_range")).c_str());
-  std::printf("    compute   %llu invocations and %s shared memory per workgroup, subgroups of %llu\n",
-              static_cast<unsigned long long>(device.limit("max_workgroup_invocations")),
-              bytes_text(device.limit("max_shared_memory")).c_str(),
-              static_cast<unsigned long long>(device.limit("subgroup_size")));
+  to_stdout("[%zu] %s (%s)\n", index, info.name, type_text(info.type));
+  to_stdout("    driver    %s %s, Vulkan %s\n", info.driver, info.driver_info, version_text(info.api_version).c_str());
+  to_stdout("    memory    %s on the device%s, %s in one binding\n", bytes_text(info.memory).c_str(),
+            info.unified_memory != 0 ? " (shared with the host)" : "",
+            bytes_text(device.limit("max_storage_buffer_range")).c_str());
+  to_stdout("    compute   %llu invocations and %s shared memory per workgroup, subgroups of %llu\n",
+            static_cast<unsigned long long>(device.limit("max_workgroup_invocations")),
+            bytes_text(device.limit("max_shared_memory")).c_str(),
+            static_cast<unsigned long long>(device.limit("subgroup_size")));
   std::string features;
   const auto add = [&](bool present, const std::string& name) {
     if (present) features += (features.empty() ? "" : ", ") + name;
@@ -145,9 +145,9 @@ void print(const Device& device, std::size_t index) {
   for (const std::string& matrices : device.matrices) add(true, matrices);
   add(device.has("timeline_semaphore"), "timeline semaphores");
   add(info.timestamps != 0, "timestamps");
-  std::printf("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
+  to_stdout("    features  %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
   for (const auto& q : device.quirks) {
-    std::printf("    quirk     %s (%s): %s %s\n", q.action, q.name, q.reason, q.link);
+    to_stdout("    quirk     %s (%s): %s %s\n", q.action, q.name, q.reason, q.link);
   }
 }
 
@@ -180,12 +180,12 @@ nlohmann::ordered_json to_json(const Verdicts& verdicts) {
 
 void print(const Verdicts& verdicts, bool tested) {
   if (verdicts.passed.empty() && verdicts.failed.empty() && verdicts.tuned.empty()) return;
-  std::printf("    kernels   %zu passed the self-test%s, %zu failed; %zu choices are tuned\n", verdicts.passed.size(),
-              tested ? "" : " before", verdicts.failed.size(), verdicts.tuned.size());
-  for (const auto& [key, why] : verdicts.failed) std::printf("              %s: %s\n", key.c_str(), why.c_str());
+  to_stdout("    kernels   %zu passed the self-test%s, %zu failed; %zu choices are tuned\n", verdicts.passed.size(),
+            tested ? "" : " before", verdicts.failed.size(), verdicts.tuned.size());
+  for (const auto& [key, why] : verdicts.failed) to_stdout("              %s: %s\n", key.c_str(), why.c_str());
   if (!tested) return;
   for (const std::string& name : verdicts.untested)
-    std::printf("              %s: no probe uses it here\n", name.c_str());
+    to_stdout("              %s: no probe uses it here\n", name.c_str());
 }
 
 // What is remembered of device `index`; with --self-test, what a test of all kernels says now.
@@ -224,7 +224,7 @@ Status run_devices(const DevicesArguments& options) {
       print(verdicts, options.self_test);
     }
   }
-  if (options.json) std::printf("%s\n", all.dump(2).c_str());
+  if (options.json) to_stdout("%s\n", all.dump(2).c_str());
   if (failures == 0) return ok_status();
   return error(Code::device_error, failures, " kernels failed the self-test.");
 }

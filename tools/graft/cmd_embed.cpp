@@ -1,13 +1,14 @@
 // graft embed: vectors of texts, over the C interface alone.
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/adapter_flags.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
@@ -77,10 +78,10 @@ Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model*
 
 /// The lines of a file; of one that ends in .jsonl the field "text" of each.
 Result<std::vector<std::string>> read_texts(const std::string& path) {
-  std::ifstream opened;
+  std::istringstream opened;
   if (path != "-") {
-    opened.open(path, std::ios::binary);
-    if (!opened) return error(Code::not_found, "The file \"", path, "\" cannot be read.");
+    TRY_ASSIGN(std::string text, text_of_file(path, SIZE_MAX));
+    opened.str(std::move(text));
   }
   std::istream& in = path == "-" ? std::cin : opened;
   const bool records = path.ends_with(".jsonl");
@@ -153,8 +154,7 @@ Status run_embed(const EmbedArguments& options) {
   const std::span<const float> all(vectors, texts.size() * width);
   const std::span<const std::uint32_t> counts(counted, texts.size());
   const auto cut = std::ranges::count_if(counts, [&](std::uint32_t count) { return count > length; });
-  if (cut > 0)
-    std::fprintf(stderr, "%td of %zu texts are longer than %zu tokens and cut.\n", cut, texts.size(), length);
+  if (cut > 0) to_stderr("%td of %zu texts are longer than %zu tokens and cut.\n", cut, texts.size(), length);
   if (options.output.empty()) {
     const std::string lines = json_lines(all, width, texts, counts);
     std::fwrite(lines.data(), 1, lines.size(), stdout);
@@ -162,7 +162,7 @@ Status run_embed(const EmbedArguments& options) {
   }
   const bool npy = options.output.ends_with(".npy");
   TRY(write_text(options.output, npy ? npy_text(all, texts.size(), width) : json_lines(all, width, texts, counts)));
-  std::printf("%s  f32[%zu, %zu]\n", options.output.c_str(), texts.size(), width);
+  to_stdout("%s  f32[%zu, %zu]\n", options.output.c_str(), texts.size(), width);
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_data.h"
@@ -43,18 +44,18 @@ void print(const graft_evaluation* evaluation, const graft_totals& totals, std::
     row.update(json_of(metrics));
     if (confusion.classes > 0) row["confusion"] = json_of(confusion);
     if (confusion.classes > 0 && !names.empty()) row["class_names"] = names;
-    std::printf("%s\n", row.dump(2).c_str());
+    to_stdout("%s\n", row.dump(2).c_str());
     return;
   }
-  std::printf("loss %.6g", totals.loss);
-  if (perplexity) std::printf(", perplexity %.4g", totals.perplexity);
-  if (has_accuracy) std::printf(", accuracy %.2f%%", 100 * totals.accuracy);
-  if (!std::isnan(totals.reward_margin)) std::printf(", reward margin %.4f", totals.reward_margin);
-  if (has_top5) std::printf(", top-5 %.2f%%", 100 * totals.top5);
-  std::printf("%s (%llu samples)\n", text_of(metrics).c_str(), static_cast<unsigned long long>(samples));
+  to_stdout("loss %.6g", totals.loss);
+  if (perplexity) to_stdout(", perplexity %.4g", totals.perplexity);
+  if (has_accuracy) to_stdout(", accuracy %.2f%%", 100 * totals.accuracy);
+  if (!std::isnan(totals.reward_margin)) to_stdout(", reward margin %.4f", totals.reward_margin);
+  if (has_top5) to_stdout(", top-5 %.2f%%", 100 * totals.top5);
+  to_stdout("%s (%llu samples)\n", text_of(metrics).c_str(), static_cast<unsigned long long>(samples));
   constexpr std::uint64_t kMostInText = 40;
   if (confusion.classes > 0 && confusion.classes <= kMostInText) {
-    std::printf("%s", confusion_text(confusion, names).c_str());
+    to_stdout("%s", confusion_text(confusion, names).c_str());
   }
 }
 

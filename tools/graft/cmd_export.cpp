@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/common/numbers.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
@@ -31,14 +32,14 @@ std::string format_of(const ExportArguments& options) {
 void print(const ExportArguments& options, const graft_conversion* exported) {
   const char* const text = graft_conversion_report_json(exported);
   if (options.json) {
-    std::printf("%s\n", text);
+    to_stdout("%s\n", text);
     return;
   }
-  if (options.errors) std::printf("%s\n", graft_conversion_errors(exported));
+  if (options.errors) to_stdout("%s\n", graft_conversion_errors(exported));
   const auto report = nlohmann::json::parse(text);
-  for (const auto& note : report["notes"]) std::printf("%s\n", note.get_ref<const std::string&>().c_str());
-  std::printf("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report["tensors"].get<std::size_t>(),
-              bytes_text(report["bytes"].get<std::uint64_t>()).c_str());
+  for (const auto& note : report["notes"]) to_stdout("%s\n", note.get_ref<const std::string&>().c_str());
+  to_stdout("Wrote %s: %zu tensors, %s.\n", options.output.c_str(), report["tensors"].get<std::size_t>(),
+            bytes_text(report["bytes"].get<std::uint64_t>()).c_str());
 }
 
 /// A sentence of the interface in the words of the command line.

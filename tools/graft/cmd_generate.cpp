@@ -6,6 +6,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/generate_many.h"
 #include "tools/graft/generated_json.h"
 
@@ -71,7 +72,7 @@ void print_json(const Written& result, std::span<const std::int32_t> prompt, con
     all["drafted_tokens"] = result.numbers.drafted_tokens;
     all["right_drafts"] = result.numbers.right_drafts;
   }
-  std::printf("%s\n", all.dump(2).c_str());
+  to_stdout("%s\n", all.dump(2).c_str());
 }
 
 /// A text for each prompt, several at once.
@@ -118,9 +119,9 @@ Status run_one(const GenerateArguments& options, graft_context* context, graft_m
     print_json(Written(made), prompt, generator, options);
     return ok_status();
   }
-  std::printf("\n");
-  std::fprintf(stderr, "%u tokens of prompt in %.2f s, %zu tokens in %.2f s; stopped by %s\n", made.prompt_tokens,
-               made.prompt_ms / 1e3, made.token_count, made.generated_ms / 1e3, stop_reason_name(made.reason));
+  to_stdout("\n");
+  to_stderr("%u tokens of prompt in %.2f s, %zu tokens in %.2f s; stopped by %s\n", made.prompt_tokens,
+            made.prompt_ms / 1e3, made.token_count, made.generated_ms / 1e3, stop_reason_name(made.reason));
   return ok_status();
 }
 

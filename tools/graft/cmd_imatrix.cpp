@@ -1,14 +1,13 @@
 // graft imatrix: what the columns of a language model's matrices are multiplied with over a text, as an importance
 // matrix. Over the C interface alone.
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/progress.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
 
@@ -36,9 +35,7 @@ std::string file_of(const std::string& spec) {
 }
 
 Result<std::string> read_calibration(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in || in.bad()) return error(Code::not_found, "The text \"", path, "\" cannot be read.");
+  TRY_ASSIGN(std::string text, text_of_file(path, SIZE_MAX));
   if (text.empty()) return invalid("The text \"", path, "\" is empty.");
   return text;
 }
@@ -111,11 +108,11 @@ void print(const graft_importance* importance, const graft_importance_info& info
                                         {"chunks", info.chunks},  {"context", info.context},
                                         {"tokens", tokens},       {"tokens_left_out", info.dropped},
                                         {"device_bytes", bytes}};
-    std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    to_stdout("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return;
   }
-  std::printf("Wrote %s: %zu matrices over %s tokens, %llu chunks of %u.\n", options.output.c_str(), matrices,
-              grouped(tokens).c_str(), static_cast<unsigned long long>(info.chunks), info.context);
+  to_stdout("Wrote %s: %zu matrices over %s tokens, %llu chunks of %u.\n", options.output.c_str(), matrices,
+            grouped(tokens).c_str(), static_cast<unsigned long long>(info.chunks), info.context);
 }
 
 Status run_imatrix(const ImatrixArguments& options) {
@@ -141,8 +138,8 @@ Status run_imatrix(const ImatrixArguments& options) {
   memory.struct_size = sizeof memory;
   TRY(checked(graft_importance_memory(importance.get(), &memory), context.get()));
   if (!options.quiet) {
-    std::fprintf(stderr, "%llu chunks of %u tokens, in %s of memory\n", static_cast<unsigned long long>(chunks),
-                 planned.context, bytes_text(memory.total).c_str());
+    to_stderr("%llu chunks of %u tokens, in %s of memory\n", static_cast<unsigned long long>(chunks), planned.context,
+              bytes_text(memory.total).c_str());
   }
   TRY(compute(importance.get(), context.get(), chunks, options.quiet));
   TRY_ASSIGN(const auto done, info_of(importance.get(), context.get()));

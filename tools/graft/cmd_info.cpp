@@ -9,6 +9,7 @@
 #include "graft/parameters.h"
 #include "graft/plan.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/public_api.h"
 
@@ -28,7 +29,8 @@ struct Port {
   std::string name;
   std::string dtype;
   std::string shape;
-  std::string note = {};  ///< of an output that is as long as the data decide
+  std::string note = {};       ///< of an output that is as long as the data decide
+  std::uint64_t elements = 0;  ///< of a parameter
 };
 
 struct Layer {
@@ -49,7 +51,7 @@ struct Info {
   std::vector<Port> parameters = {};
   Bindings bindings = {};
   std::vector<Layer> layers = {};
-  Layer total = {};
+  Layer total = {.name = "total"};
 };
 
 nlohmann::ordered_json json_of(const std::vector<Port>& ports) {
@@ -83,6 +85,12 @@ Status read_ports(const graft_context* context, graft_model* model, graft_tensor
     TRY(checked(graft_model_tensor_text(model, kind, i, &text), context));
     ports.push_back({text.name, text.dtype, text.shape});
     if (kind == GRAFT_OUTPUTS) ports.back().note = count_note(context, model, i);
+    if (kind != GRAFT_PARAMETERS) continue;
+    graft_tensor_info tensor = {};
+    TRY(checked(graft_model_tensor(model, kind, i, &tensor), context));
+    ports.back().elements = 1;
+    for (std::size_t axis = 0; axis < tensor.rank; ++axis)
+      ports.back().elements *= static_cast<std::uint64_t>(tensor.dims[axis]);
   }
   return ok_status();
 }
@@ -145,34 +153,49 @@ std::string bindings_text(const Bindings& bindings) {
 }
 
 /// What a file that was converted said may be long.
-std::string shortened(const std::string& text) {
+std::string shown_text(const std::string& text) {
   constexpr std::size_t kMost = 200;
   return text.size() <= kMost ? text : cat(text.substr(0, 24), "... (", bytes_text(text.size()), ")");
 }
 
 void print(const Info& info, const std::string& path) {
-  std::printf("%s\n", path.c_str());
+  to_stdout("%s\n", path.c_str());
   for (const auto& [key, text] : info.metadata) {
     if (key == kTokenizerFault) continue;  // the line below says it whole
-    if (text.find('\n') == std::string::npos) std::printf("  %-18s %s\n", key.c_str(), shortened(text).c_str());
+    if (text.find('\n') == std::string::npos) to_stdout("  %-18s %s\n", key.c_str(), shown_text(text).c_str());
   }
-  if (info.tokenizer) std::printf("  %-18s %s\n", "tokenizer", info.tokenizer->c_str());
+  if (info.tokenizer) to_stdout("  %-18s %s\n", "tokenizer", info.tokenizer->c_str());
   for (const Port& port : info.inputs) {
-    std::printf("  input  %-24s %s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str());
+    to_stdout("  input  %-24s %s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str());
   }
   for (const Port& port : info.outputs) {
-    std::printf("  output %-24s %s%s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str(),
-                port.note.c_str());
+    to_stdout("  output %-24s %s%s%s\n", port.name.c_str(), port.dtype.c_str(), port.shape.c_str(), port.note.c_str());
   }
-  std::printf("\n%-32s %-18s %-24s %12s %12s %10s\n", "layer", "op", "output", "parameters", "bytes", "FLOPs");
-  for (const Layer& layer : info.layers) {
-    std::printf("%-32s %-18s %-24s %12s %12s %10s\n", layer.name.c_str(), layer.op.c_str(), layer.shape.c_str(),
-                grouped(layer.parameters).c_str(), grouped(layer.bytes).c_str(),
-                si_text(static_cast<double>(layer.flops)).c_str());
+  to_stdout("\n");
+  using Kind = Table::Kind;
+  if (info.layers.empty()) {  // an adapter, say: matrices for the layers of another file
+    Table table({{"parameter", 32, Kind::name},
+                 {"type", 6, Kind::word},
+                 {"shape", 18, Kind::name},
+                 {"elements", 12, Kind::number}});
+    for (const Port& port : info.parameters) table.row({port.name, port.dtype, port.shape, grouped(port.elements)});
+    table.print();
+    return;
   }
-  std::printf("%-32s %-18s %-24s %12s %12s %10s\n", "total", "", "", grouped(info.total.parameters).c_str(),
-              grouped(info.total.bytes).c_str(), si_text(static_cast<double>(info.total.flops)).c_str());
-  if (!info.bindings.empty()) std::printf("FLOPs at %s.\n", bindings_text(info.bindings).c_str());
+  Table table({{"layer", 32, Kind::name},
+               {"op", 18, Kind::name},
+               {"output", 24, Kind::name},
+               {"parameters", 12, Kind::number},
+               {"bytes", 12, Kind::optional},
+               {"FLOPs", 10, Kind::number}});
+  const auto add = [&](const Layer& layer) {
+    table.row({layer.name, layer.op, layer.shape, grouped(layer.parameters), grouped(layer.bytes),
+               si_text(static_cast<double>(layer.flops))});
+  };
+  for (const Layer& layer : info.layers) add(layer);
+  add(info.total);
+  table.print();
+  if (!info.bindings.empty()) to_stdout("FLOPs at %s.\n", bindings_text(info.bindings).c_str());
 }
 
 Status run_info(const InfoArguments& options) {
@@ -202,7 +225,7 @@ Status run_info(const InfoArguments& options) {
       {"bindings", info.bindings},
       {"layers", rows},
       {"total", {{"parameters", info.total.parameters}, {"bytes", info.total.bytes}, {"flops", info.total.flops}}}};
-  std::printf("%s\n", all.dump(2).c_str());
+  to_stdout("%s\n", all.dump(2).c_str());
   return ok_status();
 }
 

@@ -1,10 +1,13 @@
 // graft merge: an adapter's product added to the weights, which gives an ordinary model.
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tools/common/numbers.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
+#include "tools/graft/checkpoint_report.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
 #include "tools/graft/put_adapters.h"
@@ -21,6 +24,7 @@ struct MergeArguments {
   std::string add_tokens;
   bool apart = false;
   bool in_place = false;
+  bool json = false;
 };
 
 /// The model with what is merged on it: the files' adapters, or tokens whose rows begin as training begins with them.
@@ -42,7 +46,7 @@ Status run_merge(const MergeArguments& options) {
   Outputs outputs;
   outputs.replaces("the model", options.path, options.in_place);
   for (const std::string& file : adapter_files(options.adapter)) outputs.reads("the adapter", file);
-  TRY(outputs.file("-o", options.output));
+  TRY(outputs.model("-o", options.output));
   TRY_ASSIGN(const auto opened, open_context_without_device());
   graft_context* const context = opened.get();
   TRY_ASSIGN(const auto model, open_merged(context, options));
@@ -58,7 +62,11 @@ Status run_merge(const MergeArguments& options) {
                                  : graft_model_save(model.get(), path.c_str()),
                    context);
   }));
-  std::printf("Wrote %s.\n", options.output.c_str());
+  if (options.json) {
+    print({{"output", options.output}, {"merged", adapter_files(options.adapter)}, {"adapter_only", options.apart}});
+  } else {
+    to_stdout("Wrote %s.\n", options.output.c_str());
+  }
   return ok_status();
 }
 
@@ -80,6 +88,7 @@ Action add_merge(CLI::App& app) {
                     "next better blocks of 32");
   app.add_flag("--adapter-only", options->apart,
                "Write the adapters alone, several as one whose rank is the sum of theirs; the model stays as it is");
+  app.add_flag("--json", options->json, "Print JSON");
   app.callback([&app, options] { refuse_idle(app, options->apart, {"--quantize"}, "with --adapter-only."); });
   return [options] { return run_merge(*options); };
 }

@@ -5,6 +5,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/output.h"
 #include "tools/graft/plan_report.h"
 #include "tools/graft/planned_model.h"
@@ -187,26 +188,26 @@ Status check_fits(const Told& told, bool json) {
     return error(Code::out_of_memory, "This needs ", bytes_text(need), ", but the largest heap of ", told.info.device,
                  " has ", bytes_text(heap), "; --budget ", heap, " finds a plan that fits, if there is one.");
   }
-  if (!json) std::printf("It fits %s, whose largest heap has %s.\n", told.info.device, bytes_text(heap).c_str());
+  if (!json) to_stdout("It fits %s, whose largest heap has %s.\n", told.info.device, bytes_text(heap).c_str());
   return ok_status();
 }
 
 void print_forecast(const PlanArguments& options, const Told& told) {
-  for (const std::string& reason : told.reasons) std::printf("%s\n", reason.c_str());
-  if (!told.reasons.empty()) std::printf("\n");
+  for (const std::string& reason : told.reasons) to_stdout("%s\n", reason.c_str());
+  if (!told.reasons.empty()) to_stdout("\n");
   if (options.passes) print_passes(told.report);
   const PlanDocument& plans = told.report.at("plans");
   for (const PlanDocument& plan : plans) {
     print_plan(plan, cat(options.path, ": ", text_in(plan, "title"), ", for ", told.info.device));
-    std::printf("\n");
+    to_stdout("\n");
   }
   print_precision(told.report);
-  if (const std::string text = matmul_precision_text(told.report); !text.empty()) std::printf("%s\n\n", text.c_str());
+  if (const std::string text = matmul_precision_text(told.report); !text.empty()) to_stdout("%s\n\n", text.c_str());
   if (plans.size() > 1) {
-    std::printf("The whole run needs %s: its plans share the arena.\n", bytes_text(told.forecast.total).c_str());
+    to_stdout("The whole run needs %s: its plans share the arena.\n", bytes_text(told.forecast.total).c_str());
   }
   if (const graft_plan_info& w = told.info; w.worker_slots > 0) {
-    std::printf(
+    to_stdout(
         "%llu workers: each needs that, computes at most %llu of the %llu micro-batches of a step, keeps %s of "
         "the host's memory for their gradients, and sends and receives about %s in a step.\n",
         static_cast<unsigned long long>(options.workers), static_cast<unsigned long long>(w.worker_most),
@@ -223,7 +224,7 @@ Status write_pictures(const PlanArguments& options, const Told& told) {
   if (!options.svg.empty()) TRY(write_text(options.svg, memory_svg(title, plan, told.curve)));
   if (!options.html.empty()) TRY(write_text(options.html, plan_html(title, told.reasons, plan, told.curve)));
   for (const std::string& path : {options.svg, options.html}) {
-    if (!path.empty()) std::fprintf(stderr, "Wrote %s.\n", path.c_str());
+    if (!path.empty()) to_stderr("Wrote %s.\n", path.c_str());
   }
   return ok_status();
 }
@@ -236,7 +237,7 @@ Status plan_model(const PlanArguments& options, graft_context* context, graft_mo
     const bool one = !options.caps.empty() || !options.flags.device.empty();
     const char* text = nullptr;
     TRY(checked(graft_model_parts(model, &wanted, one ? 1 : 0, &text), context));
-    std::printf("%s", text);
+    to_stdout("%s", text);
     return ok_status();
   }
   const graft_plan_options wanted = wishes.plan();
@@ -250,7 +251,7 @@ Status plan_model(const PlanArguments& options, graft_context* context, graft_mo
                    "\" says nothing of heaps: name a real GPU, or a file.");
   }
   if (options.json) {
-    std::printf("%s\n", plan_json(told.report, options.path).dump(2).c_str());
+    to_stdout("%s\n", plan_json(told.report, options.path).dump(2).c_str());
   } else {
     print_forecast(options, told);
   }
@@ -325,13 +326,21 @@ Action add_plan(CLI::App& app) {
                  "Of so many workers of one run (graft train --workers): what each needs")
       ->check(whole(1, 1024));
   app.add_flag("--shard-optimizer", options->shard_optimizer, "As of graft train: what worker 0 of these needs");
+  const std::size_t others = app.get_options().size();
   add_train_flags(app, options->train);
   add_teacher_flag(app, options->train);
+  // Of training, but for what sizes an inference, too.
+  std::vector<std::string> of_training = {"--workers", "--curve", "--fetch"};
+  for (const CLI::Option* option : app.get_options()) of_training.push_back(option->get_name());
+  of_training.erase(of_training.begin() + 3, of_training.begin() + 3 + static_cast<std::ptrdiff_t>(others));
+  std::erase_if(of_training, [](const std::string& name) {
+    return name == "--batch" || name == "--seq" || name == "--bind" || name == "--precision";
+  });
   app.add_option("--caps", options->caps, caps_help());
   add_device_flags(app, options->flags);
-  app.callback([&app, options] {
+  app.callback([&app, options, of_training] {
+    refuse_idle(app, options->mode != "train", of_training, cat("with --mode ", options->mode, "."));
     refuse_idle_train_flags(app, options->train);
-    refuse_idle(app, options->mode != "train", {"--workers", "--teacher"}, cat("with --mode ", options->mode, "."));
     refuse_idle(app, options->workers > 1, {"--time"}, "with --workers: what the network takes is not known.");
     refuse_idle(app, options->workers == 1, {"--shard-optimizer"}, "without --workers N.");
   });

@@ -12,6 +12,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/consumers.h"
 #include "tools/graft/output.h"
 #include "tools/graft/put_adapters.h"
@@ -230,9 +231,9 @@ void print_classes(const graft_tensor_info& info, std::span<const std::byte> byt
   for (std::int64_t i = 0; i < std::min(samples, kMost); ++i) {
     std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * 4 * row.size(), 4 * row.size());
     const auto best = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
-    std::printf("  %s[%lld] is largest for %s\n", info.name, static_cast<long long>(i), classes[best].c_str());
+    to_stdout("  %s[%lld] is largest for %s\n", info.name, static_cast<long long>(i), classes[best].c_str());
   }
-  if (samples > kMost) std::printf("  and so on, %lld in all\n", static_cast<long long>(samples));
+  if (samples > kMost) to_stdout("  and so on, %lld in all\n", static_cast<long long>(samples));
 }
 
 /// In the source model's element types.
@@ -304,8 +305,7 @@ Status run_split(graft_context* context, graft_model* model, const RunArguments&
   graft_gradients_info info = {};
   info.struct_size = sizeof info;
   TRY(checked(graft_gradients_describe(made, &info), context));
-  std::fprintf(stderr, "%u samples at once, %s of device memory\n", info.micro_batch,
-               bytes_text(info.device_bytes).c_str());
+  to_stderr("%u samples at once, %s of device memory\n", info.micro_batch, bytes_text(info.device_bytes).c_str());
   TRY(make_folders(options.folder));
   std::vector<std::string> sorted = wrt;
   std::ranges::sort(sorted);
@@ -386,7 +386,7 @@ Result<OpenRun> open_run(graft_context* context, graft_model* model, const RunAr
   const graft_status created = graft_session_create(model, &wanted, &made);
   out.session.reset(made);
   TRY(checked(created, context));
-  if (const char* const text = graft_session_streaming(made); *text != '\0') std::fprintf(stderr, "%s\n", text);
+  if (const char* const text = graft_session_streaming(made); *text != '\0') to_stderr("%s\n", text);
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "graft/steps.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/delta_flags.h"
 #include "tools/graft/metrics_file.h"
 #include "tools/graft/output.h"
@@ -204,11 +205,11 @@ Status evaluate(Simulation& all, std::uint64_t number, nlohmann::ordered_json& r
   TRY(checked(graft_trainer_restart(all.trainer.get(), all.global.get()), all.context));
   auto metrics = sized<graft_metrics>();
   TRY(checked(graft_evaluate_data(all.trainer.get(), set, &metrics), all.context));
-  std::printf("; held-out loss %.4f", metrics.loss);
+  to_stdout("; held-out loss %.4f", metrics.loss);
   row["held_out_loss"] = metrics.loss;
   all.held_out_losses.push_back({static_cast<double>(number), metrics.loss});
   if (std::isnan(metrics.accuracy)) return ok_status();
-  std::printf(", accuracy %.2f%%", 100 * metrics.accuracy);
+  to_stdout(", accuracy %.2f%%", 100 * metrics.accuracy);
   row["held_out_accuracy"] = metrics.accuracy;
   return ok_status();
 }
@@ -219,17 +220,17 @@ Status tell_round(Simulation& all, std::uint64_t number, const Round& round) {
                                 {"clients", round.chosen},
                                 {"reported", round.reported},
                                 {"bytes", round.bytes}};
-  std::printf("round %llu: %llu of %llu clients, %s", static_cast<unsigned long long>(number),
-              static_cast<unsigned long long>(round.reported), static_cast<unsigned long long>(round.chosen),
-              bytes_text(round.bytes).c_str());
+  to_stdout("round %llu: %llu of %llu clients, %s", static_cast<unsigned long long>(number),
+            static_cast<unsigned long long>(round.reported), static_cast<unsigned long long>(round.chosen),
+            bytes_text(round.bytes).c_str());
   if (round.samples > 0) {
     const double loss = round.loss_sum / static_cast<double>(round.samples);
-    std::printf(", loss %.4f", loss);
+    to_stdout(", loss %.4f", loss);
     row["loss"] = loss;
     all.losses.push_back({static_cast<double>(number), loss});
   }
   TRY(evaluate(all, number, row));
-  std::printf("\n");
+  to_stdout("\n");
   std::fflush(stdout);
   all.metrics.write(row);
   return ok_status();
@@ -272,11 +273,11 @@ void tell_clients(const Simulation& all) {
   std::vector<std::size_t> sizes;
   for (const Client& client : all.clients) sizes.push_back(client.rows.size());
   std::ranges::sort(sizes);
-  std::printf("%zu clients with %zu to %zu samples, %zu in the middle", sizes.size(), sizes.front(), sizes.back(),
-              sizes[sizes.size() / 2]);
+  to_stdout("%zu clients with %zu to %zu samples, %zu in the middle", sizes.size(), sizes.front(), sizes.back(),
+            sizes[sizes.size() / 2]);
   const std::size_t idle = all.clients.size() - all.members.size();
-  if (idle > 0) std::printf("; %zu have none and take no part", idle);
-  std::printf(".\n");
+  if (idle > 0) to_stdout("; %zu have none and take no part", idle);
+  to_stdout(".\n");
 }
 
 Status tell_privacy(const Simulation& all) {
@@ -288,7 +289,7 @@ Status tell_privacy(const Simulation& all) {
   TRY(checked(
       graft_delta_privacy(all.context, options.noise, std::min(1.0, chosen), options.rounds, options.delta, &epsilon),
       all.context));
-  std::printf(
+  to_stdout(
       "Privacy of each client: (epsilon, delta) = (%.4g, %g), if each round chose clients at random one by one.\n",
       epsilon, options.delta);
   return ok_status();
@@ -320,7 +321,7 @@ Status write_model(Simulation& all, graft_model* model) {
     const auto save = train.train.has_adapters() ? graft_model_save_adapters : graft_model_save;
     return checked(save(model, path.c_str()), all.context);
   }));
-  std::printf("Wrote %s.\n", train.output.c_str());
+  to_stdout("Wrote %s.\n", train.output.c_str());
   return ok_status();
 }
 
@@ -343,7 +344,7 @@ Status simulate(Simulation& all, graft_model* model) {
     bytes += round.bytes;
     TRY(tell_round(all, number, round));
   }
-  std::printf("The clients sent %s in all.\n", bytes_text(bytes).c_str());
+  to_stdout("The clients sent %s in all.\n", bytes_text(bytes).c_str());
   if (!train.svg.empty()) {
     const std::string caption = cat(train.data, ", ", options.clients, " clients, split ", options.split, ", drop ",
                                     options.drop, ", ", options.server.kind, ", ", options.coding);
@@ -361,7 +362,7 @@ Status run_simulate(const SimulateArguments& options) {
   for (const std::string& file : adapter_files(train.train.adapter)) outputs.reads("the adapter", file);
   outputs.reads_data(train.data);
   outputs.reads_data(train.held_out);
-  TRY(outputs.file("-o", train.output));
+  TRY(outputs.model("-o", train.output));
   TRY(outputs.file("--svg", train.svg));
   TRY(outputs.stream("--metrics", train.metrics));
   TRY_ASSIGN(auto context, open_context(train.device));

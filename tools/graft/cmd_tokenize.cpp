@@ -1,15 +1,16 @@
 // graft tokenize: text as the tokens of a model, and back.
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "graft/language.h"
+#include "tools/common/files.h"
 #include "tools/common/numbers.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/public_api.h"
 
@@ -88,11 +89,7 @@ class OpenTokenizer {
 /// The text to work on: the argument, --file, or all of standard input.
 Result<std::string> input_text(const TokenizeArguments& options) {
   if (options.given) return options.text;
-  if (!options.file.empty()) {
-    std::ifstream file(options.file, std::ios::binary);
-    if (!file) return error(Code::not_found, "The file \"", options.file, "\" cannot be read.");
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
+  if (!options.file.empty()) return text_of_file(options.file, SIZE_MAX);
   return std::string(std::istreambuf_iterator<char>(std::cin), {});
 }
 
@@ -120,10 +117,10 @@ Status print_decoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
   TRY_ASSIGN(const auto ids, parse_ids(given));
   TRY_ASSIGN(const std::string text, tokenizer.decode(ids, options.spell_special, false));
   if (options.json) {
-    std::printf("%s\n", json_text({{"text", text}, {"count", ids.size()}}, 2).c_str());
+    to_stdout("%s\n", json_text({{"text", text}, {"count", ids.size()}}, 2).c_str());
   } else {
     std::fwrite(text.data(), 1, text.size(), stdout);
-    std::printf("\n");
+    to_stdout("\n");
   }
   return {};
 }
@@ -131,13 +128,13 @@ Status print_decoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
 Status print_encoded(OpenTokenizer& tokenizer, const TokenizeArguments& options, const std::string& given) {
   TRY_ASSIGN(const auto ids, tokenizer.encode(given, options));
   if (options.count && !options.json) {
-    std::printf("%zu\n", ids.size());
+    to_stdout("%zu\n", ids.size());
     return {};
   }
   if (options.ids && !options.json) {
     std::string line;
     for (const std::int32_t id : ids) line += (line.empty() ? "" : " ") + std::to_string(id);
-    std::printf("%s\n", line.c_str());
+    to_stdout("%s\n", line.c_str());
     return {};
   }
   std::vector<std::string> pieces;
@@ -151,10 +148,10 @@ Status print_encoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
     Json all = {{"count", ids.size()}};
     if (!options.count) all["ids"] = ids;
     if (!options.count && !options.ids) all["tokens"] = pieces;
-    std::printf("%s\n", json_text(all, 2).c_str());
+    to_stdout("%s\n", json_text(all, 2).c_str());
     return {};
   }
-  for (std::size_t i = 0; i < ids.size(); ++i) std::printf("%8d  %s\n", ids[i], json_text(pieces[i], -1).c_str());
+  for (std::size_t i = 0; i < ids.size(); ++i) to_stdout("%8d  %s\n", ids[i], json_text(pieces[i], -1).c_str());
   return {};
 }
 

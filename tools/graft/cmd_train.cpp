@@ -6,6 +6,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
 #include "tools/graft/monitor_flags.h"
@@ -21,8 +22,10 @@ namespace {
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 // Set by these; training ends after the step in progress.
 std::atomic<bool> g_stop{false};
+std::atomic<int> g_signal{SIGINT};  // of a worker that another's signal ends
 
-void on_signal(int) {
+void on_signal(int number) {
+  g_signal = number;
   g_stop = true;
   // A second signal ends the process as usual.
   for (const int signal : kStopSignals) {
@@ -40,11 +43,11 @@ Status claim_outputs(const TrainArguments& options) {
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
   outputs.reads("the checkpoint store", options.checkpoint.folder);
-  TRY(outputs.file("-o", options.output));
+  TRY(outputs.model("-o", options.output));
   TRY(outputs.file("--svg", options.svg));
   TRY(outputs.file("--profile", options.profile));
   TRY(outputs.stream("--metrics", options.metrics));
-  TRY(outputs.file("--ema-output", options.evaluation.ema_output));
+  TRY(outputs.model("--ema-output", options.evaluation.ema_output));
   TRY(outputs.file("--gate-report", options.evaluation.gate_report));
   std::vector<std::string> names;
   for (const std::string& name : split_list(options.fetch)) names.push_back(npy_file_name(name));
@@ -69,10 +72,10 @@ Status train_on(graft_context* context, graft_model* model, const TrainArguments
   TRY_ASSIGN(const PreparedRun ready, prepare_run(context, model, options, workers.group(), RunRole::leads, profiled));
   if (workers.leads()) {
     TRY_ASSIGN(const graft_run_info info, ready.info());
-    std::fprintf(stderr, "Training %llu tensors on %s: %s of device memory%s%s\n",
-                 static_cast<unsigned long long>(info.tensors), graft_device_name(context),
-                 bytes_text(info.device_bytes).c_str(), *info.note == '\0' ? "" : "; ", info.note);
-    std::fprintf(stderr, "%s", info.explanation);
+    to_stderr("Training %llu tensors on %s: %s of device memory%s%s\n", static_cast<unsigned long long>(info.tensors),
+              graft_device_name(context), bytes_text(info.device_bytes).c_str(), *info.note == '\0' ? "" : "; ",
+              info.note);
+    to_stderr("%s", info.explanation);
   }
   TrainRun run(options, ready);
   if (workers.leads()) TRY(run.open_store(workers.has_met()));
@@ -87,10 +90,14 @@ Status train_on(graft_context* context, graft_model* model, const TrainArguments
   const auto end = train_together(run, ready, workers);
   if (workers.starts_anew()) return end.status();
   const Status others = workers.end(end.status());
-  if (end.status().code() == Code::cancelled && !workers.leads()) return ok_status();  // worker 0 has ended the run
-  TRY(end.status());
-  TRY(others);
-  return *end == RunEnd::stopped && workers.leads() ? run.finish(*end) : ok_status();
+  const bool ended_by_first = end.status().code() == Code::cancelled && !workers.leads();
+  if (!ended_by_first) {
+    TRY(end.status());
+    TRY(others);
+  }
+  if (!ended_by_first && *end == RunEnd::done) return ok_status();
+  exit_status = 128 + g_signal;
+  return workers.leads() ? run.finish(RunEnd::stopped) : ok_status();
 }
 
 // A signal that was ignored when the run began, as by nohup, stays so.
@@ -102,7 +109,7 @@ Status train_with(graft_context* context, TrainArguments& options, Workers& work
   TRY_ASSIGN(const auto model, open_trained(context, options, GRAFT_CHECK_AT_ONCE));
   Status trained = train_on(context, model.get(), options, workers);
   while (!trained.ok() && workers.starts_anew()) {
-    std::fprintf(stderr, "%s\n", trained.message().c_str());
+    to_stderr("%s\n", trained.message().c_str());
     TRY(workers.meet_anew());
     options.checkpoint.resume = true;
     options.checkpoint.from.clear();

@@ -8,6 +8,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/progress.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/public_api.h"
 
@@ -34,13 +35,19 @@ struct Verdict {
 };
 
 void print(const std::vector<Verdict>& verdicts) {
-  std::printf("%-32s %-18s %12s %12s  %s\n", "node", "op", "forward", "gradient", "");
+  using Kind = Table::Kind;
+  Table table({{"node", 32, Kind::name},
+               {"op", 18, Kind::name},
+               {"forward", 12, Kind::number},
+               {"gradient", 12, Kind::number},
+               {"", 3, Kind::word}});
   for (const Verdict& verdict : verdicts) {
-    char gradient[32] = "none";
-    if (verdict.gradient >= 0) std::snprintf(gradient, sizeof gradient, "%.2e", verdict.gradient);
-    std::printf("%-32s %-18s %12.2e %12s  %s%s\n", verdict.node.c_str(), verdict.op.c_str(), verdict.forward, gradient,
-                verdict.passed ? "ok" : "FAILED ", verdict.failure.c_str());
+    const auto error = [](double value) { return number_text("%.2e", value); };
+    table.row({verdict.node, verdict.op, error(verdict.forward),
+               verdict.gradient < 0 ? "none" : error(verdict.gradient),
+               verdict.passed ? " ok" : cat(" FAILED ", verdict.failure)});
   }
+  table.print();
 }
 
 // The file alone, for which no device is needed: all that is damaged, by name and place.
@@ -56,14 +63,14 @@ Status verify_file(const VerifyArguments& options) {
     const graft_damage& d = damage[i];
     rows.push_back({{"weight", d.weight}, {"first_byte", d.first_byte}, {"last_byte", d.last_byte}});
     if (!options.json) {
-      std::printf("%s  bytes %llu to %llu of the file are damaged\n", d.weight,
-                  static_cast<unsigned long long>(d.first_byte), static_cast<unsigned long long>(d.last_byte));
+      to_stdout("%s  bytes %llu to %llu of the file are damaged\n", d.weight,
+                static_cast<unsigned long long>(d.first_byte), static_cast<unsigned long long>(d.last_byte));
     }
   }
   if (options.json) {
-    std::printf("%s\n", nlohmann::ordered_json({{"weight_bytes", bytes}, {"damage", rows}}).dump(2).c_str());
+    to_stdout("%s\n", nlohmann::ordered_json({{"weight_bytes", bytes}, {"damage", rows}}).dump(2).c_str());
   } else if (count == 0) {
-    std::printf("The tables and %s of weights are what their checksums say.\n", bytes_text(bytes).c_str());
+    to_stdout("The tables and %s of weights are what their checksums say.\n", bytes_text(bytes).c_str());
   }
   if (count == 0) return ok_status();
   return corrupt("The model file \"", options.path, "\" is damaged in ", count, " ", count == 1 ? "place" : "places",
@@ -117,11 +124,11 @@ Status run_verify(const VerifyArguments& options) {
                       {"failure", v.failure},
                       {"passed", v.passed}});
     }
-    std::printf("%s\n", nlohmann::ordered_json({{"device", device}, {"nodes", rows}}).dump(2).c_str());
+    to_stdout("%s\n", nlohmann::ordered_json({{"device", device}, {"nodes", rows}}).dump(2).c_str());
   } else {
     print(verdicts);
-    std::printf("%zu of %zu different nodes agree with the reference on %s (tolerance %g).\n", nodes - failed, nodes,
-                device.c_str(), options.tolerance);
+    to_stdout("%zu of %zu different nodes agree with the reference on %s (tolerance %g).\n", nodes - failed, nodes,
+              device.c_str(), options.tolerance);
   }
   model.reset();
   TRY(close_context(std::move(context)));
@@ -141,6 +148,12 @@ Action add_verify(CLI::App& app) {
                "Check the file alone, and name every damaged weight and where; needs no device");
   app.add_flag("--json", options->json, "Print JSON");
   add_device_flags(app, options->flags);
+  app.callback([&app, options] {
+    refuse_idle(app, options->deep,
+                {"--bind", "--tolerance", "--seed", "--device", "--vulkan-library", "--matmul-precision", "--cache",
+                 "--no-self-test", "--validate", "--verbose"},
+                "with --deep, which needs no device.");
+  });
   return [options] { return run_verify(*options); };
 }
 

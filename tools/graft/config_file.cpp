@@ -1,9 +1,10 @@
 #include "tools/graft/config_file.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "tools/common/files.h"
 
 namespace graft::cli {
 namespace {
@@ -28,14 +29,9 @@ bool is_given(const CLI::Option& option, const std::vector<std::string>& argumen
 }
 
 Result<nlohmann::ordered_json> read_config(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return error(Code::not_found, "Cannot read the configuration \"", path, "\".");
-  constexpr std::size_t kMost = std::size_t{1} << 20;
-  std::string text(kMost + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kMost) return invalid("The configuration \"", path, "\" is larger than 1 MiB.");
-  auto json = nlohmann::ordered_json::parse(text, nullptr, false);
+  auto text = text_of_file(path, std::uint64_t{1} << 20);
+  if (!text.ok()) return std::move(text).status().with_context(cat("Cannot read the configuration \"", path, "\""));
+  auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (!json.is_object()) return invalid("The configuration \"", path, "\" is no JSON object.");
   return json;
 }

@@ -1,10 +1,12 @@
 #include "tools/graft/consumers.h"
-#include "tools/common/status.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <type_traits>
+
+#include "tools/common/status.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -36,24 +38,31 @@ std::string share(double part, double whole) {
   return text;
 }
 
-void print_row(const ProfileReport& all, const graft_profile_row& row, const std::string& second) {
-  const auto steps = static_cast<double>(all.info.steps);
-  std::printf("%-42s %-20s %8.6g %10.3f %7s %9s %8s %12s %7s\n", row.name, second.c_str(),
-              static_cast<double>(row.calls) / steps, row.ms / steps, share(row.ms, all.info.device_ms).c_str(),
-              giga_text(row.flops, row.ms / 1e3).c_str(), giga_text(row.bytes, row.ms / 1e3).c_str(),
-              row.peak_bytes == 0 ? "" : bytes_text(row.peak_bytes).c_str(),
-              row.peak_bytes == 0
-                  ? ""
-                  : share(static_cast<double>(row.peak_bytes), static_cast<double>(all.info.peak_bytes)).c_str());
+Table table_of(const char* what, const char* second) {
+  using Kind = Table::Kind;
+  return Table({{what, 42, Kind::name},
+                {second, 20, Kind::name},
+                {"calls", 8, Kind::optional},
+                {"ms", 10, Kind::number},
+                {"share", 7, Kind::number},
+                {"GFLOP/s", 9, Kind::optional},
+                {"GB/s", 8, Kind::optional},
+                {"at the peak", 12, Kind::number},
+                {"share", 7, Kind::optional}});
 }
 
-void print_titles(const char* what, const char* second) {
-  std::printf("\n%-42s %-20s %8s %10s %7s %9s %8s %12s %7s\n", what, second, "calls", "ms", "share", "GFLOP/s", "GB/s",
-              "at the peak", "share");
+void add_row(Table& table, const ProfileReport& all, const graft_profile_row& row, const std::string& second) {
+  const auto steps = static_cast<double>(all.info.steps);
+  const bool held = row.peak_bytes != 0;
+  table.row({row.name, second, number_text("%.6g", static_cast<double>(row.calls) / steps),
+             number_text("%.3f", row.ms / steps), share(row.ms, all.info.device_ms), giga_text(row.flops, row.ms / 1e3),
+             giga_text(row.bytes, row.ms / 1e3), held ? bytes_text(row.peak_bytes) : "",
+             held ? share(static_cast<double>(row.peak_bytes), static_cast<double>(all.info.peak_bytes)) : ""});
 }
 
 /// The rows that take most time, and those that hold most memory, by falling time; all others as one.
-void print_top(const ProfileReport& all, const std::vector<graft_profile_row>& rows, std::size_t most, bool ops) {
+void print_top(Table table, const ProfileReport& all, const std::vector<graft_profile_row>& rows, std::size_t most,
+               bool ops) {
   std::vector<const graft_profile_row*> by_memory;
   for (const graft_profile_row& row : rows) {
     if (row.peak_bytes != 0) by_memory.push_back(&row);
@@ -66,15 +75,16 @@ void print_top(const ProfileReport& all, const std::vector<graft_profile_row>& r
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const graft_profile_row& row = rows[i];
     if (i < most || std::find(by_memory.begin(), by_memory.end(), &row) != by_memory.end()) {
-      print_row(all, row, ops ? cat(row.nodes, row.nodes == 1 ? " node" : " nodes") : row.op);
+      add_row(table, all, row, ops ? cat(row.nodes, row.nodes == 1 ? " node" : " nodes") : row.op);
       continue;
     }
     add(rest, row);
   }
-  if (rest.nodes == 0) return;
   const std::string name = cat(rest.nodes, " more");
   rest.name = name.c_str();
-  print_row(all, rest, "");
+  if (rest.nodes != 0) add_row(table, all, rest, "");
+  to_stdout("\n");
+  table.print();
 }
 
 }  // namespace
@@ -100,20 +110,18 @@ Result<ProfileReport> report_of(graft_context* context, graft_profile* profile) 
 void print_consumers(const ProfileReport& all) {
   const graft_profile_info& info = all.info;
   if (info.steps == 0) {
-    std::printf("\nNo step was profiled.\n");
+    to_stdout("\nNo step was profiled.\n");
     return;
   }
   const auto steps = static_cast<double>(info.steps);
-  print_titles("by op, of one step", "");
-  print_top(all, all.ops, kShownOps, true);
-  print_titles("by node", "op");
-  print_top(all, all.nodes, kShownNodes, false);
-  std::printf("\nMeans of %llu step%s: %.3f ms, of which %.3f ms (%s) in %.6g dispatches and the copies on the device",
-              static_cast<unsigned long long>(info.steps), info.steps == 1 ? "" : "s", info.step_ms / steps,
-              info.device_ms / steps, share(info.device_ms, info.step_ms).c_str(),
-              static_cast<double>(info.dispatches) / steps);
-  std::printf("; %.6g barriers, %.6g submissions.\nThe host:", static_cast<double>(info.barriers) / steps,
-              static_cast<double>(info.submissions) / steps);
+  print_top(table_of("by op, of one step", ""), all, all.ops, kShownOps, true);
+  print_top(table_of("by node", "op"), all, all.nodes, kShownNodes, false);
+  to_stdout("\nMeans of %llu step%s: %.3f ms, of which %.3f ms (%s) in %.6g dispatches and the copies on the device",
+            static_cast<unsigned long long>(info.steps), info.steps == 1 ? "" : "s", info.step_ms / steps,
+            info.device_ms / steps, share(info.device_ms, info.step_ms).c_str(),
+            static_cast<double>(info.dispatches) / steps);
+  to_stdout("; %.6g barriers, %.6g submissions.\nThe host:", static_cast<double>(info.barriers) / steps,
+            static_cast<double>(info.submissions) / steps);
   double compiling = 0, recording = 0;
   for (const graft_profile_phase& phase : all.phases) {
     const std::string_view name = phase.name;
@@ -122,12 +130,12 @@ void print_consumers(const ProfileReport& all) {
     if (name == "compile" || name == "record") continue;
     const bool is_rare = name == "refill" || name == "agree" || name == "exchange";
     if (is_rare && phase.ms == 0) continue;
-    std::printf(" %s %.3f ms,", phase.name, phase.ms / steps);
+    to_stdout(" %s %.3f ms,", phase.name, phase.ms / steps);
   }
-  std::printf(" in each step; compiling %.1f ms and recording %.1f ms in all.\n", compiling, recording);
+  to_stdout(" in each step; compiling %.1f ms and recording %.1f ms in all.\n", compiling, recording);
   if (*info.peak_node == '\0') return;
-  std::printf("Most memory is in use at %s: %s of values and scratch memory, beside %s that stays.\n", info.peak_node,
-              bytes_text(info.peak_bytes).c_str(), bytes_text(info.resident_bytes).c_str());
+  to_stdout("Most memory is in use at %s: %s of values and scratch memory, beside %s that stays.\n", info.peak_node,
+            bytes_text(info.peak_bytes).c_str(), bytes_text(info.resident_bytes).c_str());
 }
 
 }  // namespace graft::cli

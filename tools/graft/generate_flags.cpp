@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tools/common/numbers.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -140,10 +141,9 @@ Result<OpenGenerator> open_generator(const GenerateFlags& options, graft_context
   TRY(checked(created, context));
   out.info.struct_size = sizeof out.info;
   TRY(checked(graft_generator_describe(made, &out.info), context));
-  if (*out.info.streaming != '\0') std::fprintf(stderr, "%s\n", out.info.streaming);
+  if (*out.info.streaming != '\0') to_stderr("%s\n", out.info.streaming);
   if (options.prompt_lookup != 0 && out.info.verifies_drafts == 0) {
-    std::fprintf(stderr,
-                 "On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
+    to_stderr("On this device a token among several gets other bits than alone: --prompt-lookup does nothing.\n");
   }
   graft_memory memory = {};
   memory.struct_size = sizeof memory;

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/terminal.h"
 #include "tools/graft/generated_json.h"
 
 namespace graft::cli {
@@ -35,7 +36,7 @@ Status print_ready(const Outcomes& done, std::size_t& next, const std::vector<Pr
   for (; done.contains(next); ++next) {
     const Result<Written>& one = done.at(next);
     if (!one.ok()) {
-      std::fprintf(stderr, "Prompt %zu: %s\n", next + 1, one.status().message().c_str());
+      to_stderr("Prompt %zu: %s\n", next + 1, one.status().message().c_str());
       continue;
     }
     const std::string text = (echo ? prompts[next].text : std::string()) + one->text + "\n";
@@ -139,9 +140,9 @@ Status generate_many(const GenerateFlags& options, graft_context* context, const
   }
   if (options.json) {
     TRY_ASSIGN(const auto all, summary(done, prompts, options, context, opened, seconds));
-    std::printf("%s\n", all.dump(2).c_str());
+    to_stdout("%s\n", all.dump(2).c_str());
   } else {
-    std::fprintf(stderr, "%zu texts, %zu tokens in %.2f s\n", done.size(), tokens, seconds);
+    to_stderr("%zu texts, %zu tokens in %.2f s\n", done.size(), tokens, seconds);
   }
   return failed;
 }

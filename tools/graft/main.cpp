@@ -1,8 +1,10 @@
 // graft: converts, plans, runs, trains and inspects. Results go to stdout, progress and logs to stderr.
-// Exit status: 0 done, 1 failed (one sentence on stderr), 2 bad usage.
+// Exit status: 0 done, 1 failed (one sentence on stderr), 2 bad usage, 128 + N where signal N ended a run early.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/config_file.h"
 
@@ -50,13 +53,23 @@ constexpr Command kCommands[] = {
     {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", graft::cli::add_bench},
 };
 
+/// Help as wide as the terminal.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    return graft::cli::wrapped_help(Formatter::make_help(app, std::move(name), mode),
+                                    graft::cli::terminal_width(stdout));
+  }
+};
+
 int fail(const std::string& sentence) {
-  std::fprintf(stderr, "graft: %s\n", sentence.c_str());
+  graft::cli::to_stderr("graft: %s\n", sentence.c_str());
   return 1;
 }
 
 int run(int argc, char** argv) {
   CLI::App app("graft trains where the data is: neural networks as Vulkan compute shaders.", "graft");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", std::string("graft ") + GRAFT_VERSION);
   app.require_subcommand(1);
   app.fallthrough(false);
@@ -93,7 +106,7 @@ int run(int argc, char** argv) {
     if (const graft::cli::Status status = action(); !status.ok()) return fail(status.message());
     // Results that did not arrive are no success: a full disk, say, behind a redirection.
     const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    return arrived ? 0 : fail("Cannot write the results to the standard output.");
+    return arrived ? graft::cli::exit_status : fail("Cannot write the results to the standard output.");
   }
   return 2;
 }
@@ -103,7 +116,7 @@ int run_to_the_end(int argc, char** argv) {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
     // Without a copy of anything: there may still be no memory for that.
-    std::fprintf(stderr, "graft: The host ran out of memory in \"graft %s\".\n", argc > 1 ? argv[1] : "");
+    graft::cli::to_stderr("graft: The host ran out of memory in \"graft %s\".\n", argc > 1 ? argv[1] : "");
     return 1;
   } catch (const std::system_error& error) {  // of a thread that could not be started
     return fail("The system has no room for what this command needs: " + std::string(error.what()) + ".");
@@ -115,6 +128,8 @@ int run_to_the_end(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // At a limit on the size of files (ulimit -f) a write then fails with a reason, and the process lives to say it.
+  std::signal(SIGXFSZ, SIG_IGN);
   const int code = run_to_the_end(argc, argv);
   if (code == 0) return 0;
   // Nothing is torn down that may be half made: of a Vulkan loader without memory the unloading has been seen to hang.

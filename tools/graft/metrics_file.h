@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/common/files.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 
@@ -32,19 +34,20 @@ class MetricsFile {
     std::error_code ignored;
     const bool keeps = resumed > 0 && std::filesystem::is_regular_file(path, ignored);
     if (keeps) {
+      TRY(check_appendable(path));
       std::error_code failed;
       std::filesystem::resize_file(path, kept_bytes(path, resumed), failed);
       if (failed) return error(Code::io_error, "Cannot write \"", path, "\": ", failed.message(), ".");
     }
-    file_ = std::fopen(path.c_str(), keeps ? "a" : "w");
-    return file_ != nullptr ? ok_status() : failure();
+    TRY_ASSIGN(file_, open_stream(path, keeps));
+    return ok_status();
   }
   /// A failure does not end training: it is reported at once, and again by outcome().
   void write(const nlohmann::ordered_json& row) {
     if (file_ == nullptr || !outcome_.ok()) return;
     if (std::fprintf(file_, "%s\n", row.dump().c_str()) > 0 && std::fflush(file_) == 0) return;
     outcome_ = failure();
-    std::fprintf(stderr, "%s No more metrics are written.\n", outcome_.message().c_str());
+    to_stderr("%s No more metrics are written.\n", outcome_.message().c_str());
   }
   const Status& outcome() const { return outcome_; }
   /// The last one that had a row when the file was opened; 0: none.

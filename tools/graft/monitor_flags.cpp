@@ -8,6 +8,7 @@
 #include "graft/gate.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/output.h"
 #include "tools/graft/prepared_run.h"
@@ -81,7 +82,8 @@ Result<Owned<graft_model>> open_old(graft_context* context, const TrainArguments
 std::string rejected_path(const std::string& path) {
   const std::size_t slash = path.find_last_of('/'), dot = path.rfind('.');
   const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
-  return has_ending ? cat(path.substr(0, dot), ".rejected", path.substr(dot)) : path + ".rejected";
+  const std::size_t name = slash == std::string::npos ? 0 : slash + 1, end = has_ending ? dot : path.size();
+  return path.substr(0, name) + fitting_name(path.substr(name, end - name), ".rejected" + path.substr(end));
 }
 
 }  // namespace
@@ -210,9 +212,9 @@ Status pass_gate(const TrainArguments& options, const PreparedRun& run) {
   const std::string report_path = flags.gate_report.empty() ? options.output + ".gate.json" : flags.gate_report;
   json["written"] = path;
   TRY(write_text(report_path, json.dump(2) + "\n"));
-  std::printf("%s", text.c_str());
+  to_stdout("%s", text.c_str());
   if (passed) {
-    std::printf("The gate holds. Wrote %s.\n", options.output.c_str());
+    to_stdout("The gate holds. Wrote %s.\n", options.output.c_str());
     return ok_status();
   }
   return error(Code::invalid_argument, "The gate refused the new model. ", reason, " \"", options.output,

@@ -84,6 +84,18 @@ Status Outputs::file(const char* flag, const std::string& path) {
   return check_writable(path).with_context(cannot(flag, path));
 }
 
+Status Outputs::model(const char* flag, const std::string& path) {
+  static constexpr const char* kOthers[] = {".gguf", ".onnx", ".tflite", ".safetensors", ".npz", ".npy",
+                                            ".pt",   ".pth",  ".bin",    ".h5",          ".json"};
+  const std::string ending = fs::path(path).extension().string();
+  for (const char* const other : kOthers) {
+    if (ending != other) continue;
+    return invalid("The output \"", path, "\" (", flag, ") would be a .graft file, and its name ends in ", ending,
+                   "; graft export writes models of other formats.");
+  }
+  return file(flag, path);
+}
+
 Status Outputs::stream(const char* flag, const std::string& path) {
   if (path.empty()) return ok_status();
   TRY(claim(flag, path));
@@ -115,7 +127,9 @@ Status save_output(const std::string& path, const std::function<Status(const std
   std::vector<fs::path> folders = {fs::current_path(ignored), fs::temp_directory_path(ignored)};
   if (const char* home = std::getenv("HOME")) folders.emplace_back(home);
   for (const fs::path& folder : folders) {
-    const fs::path kept = folder / cat("graft-kept-", process_id(), ".graft");
+    const auto name = random_name();
+    if (!name.ok()) break;
+    const fs::path kept = folder / cat("graft-kept-", *name, ".graft");
     if (folder.empty() || !save(kept.string()).ok()) continue;
     return error(status.code(), status.message(), " The model was kept as \"", kept.string(), "\" instead.");
   }

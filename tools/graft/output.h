@@ -26,6 +26,8 @@ class Outputs {
 
   /// Before the work: whether `path` can be written, as `flag` asks for. Leftovers of killed runs are removed.
   Status file(const char* flag, const std::string& path);
+  /// The same of a .graft file: a name that ends as files of another format do is refused.
+  Status model(const char* flag, const std::string& path);
   /// A file that grows while the work goes on, such as a log; it may be a pipe or a device.
   Status stream(const char* flag, const std::string& path);
   /// A folder, which may still be missing, and the files of these names in it.

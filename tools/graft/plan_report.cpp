@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
 
 constexpr std::size_t kNodesInTable = 12;
+using Kind = Table::Kind;
 
 std::string bytes_in(const PlanDocument& part, const char* name) { return bytes_text(count_in(part, name)); }
 
@@ -25,24 +27,28 @@ std::uint64_t sum_of(const PlanDocument& rows, const char* name) {
 
 void print_saved(const PlanDocument& saved) {
   if (saved.empty()) return;
-  std::printf("\nSaved for backward: %zu values, %s\n", saved.size(), bytes_text(sum_of(saved, "bytes")).c_str());
+  to_stdout("\nSaved for backward: %zu values, %s\n", saved.size(), bytes_text(sum_of(saved, "bytes")).c_str());
+  Table table({{"", 32, Kind::name}, {"", 14, Kind::number}, {"", 0, Kind::name}}, 2);
   for (const PlanDocument& value : saved) {
     const PlanDocument& readers = value.at("readers");
-    std::printf("  %-32s %14s  read by %s%s\n", text_in(value, "name").c_str(), bytes_in(value, "bytes").c_str(),
-                readers.empty() ? "?" : readers.front().get_ref<const std::string&>().c_str(),
-                readers.size() > 1 ? cat(" and ", readers.size() - 1, " more").c_str() : "");
+    table.row({text_in(value, "name"), bytes_in(value, "bytes"),
+               cat(" read by ", readers.empty() ? "?" : readers.front().get_ref<const std::string&>(),
+                   readers.size() > 1 ? cat(" and ", readers.size() - 1, " more") : "")});
   }
+  table.print(false);
 }
 
 void print_recomputed(const PlanDocument& plan) {
   const PlanDocument& recomputed = plan.at("recomputed");
   if (recomputed.empty()) return;
-  std::printf("\nComputed again in the backward pass: %zu values, %s, %sFLOP more\n", recomputed.size(),
-              bytes_text(sum_of(recomputed, "bytes")).c_str(), (si_in(plan, "recomputed_flops") + " ").c_str());
+  to_stdout("\nComputed again in the backward pass: %zu values, %s, %sFLOP more\n", recomputed.size(),
+            bytes_text(sum_of(recomputed, "bytes")).c_str(), (si_in(plan, "recomputed_flops") + " ").c_str());
+  Table table({{"", 32, Kind::name}, {"", 14, Kind::number}, {"", 0, Kind::name}}, 2);
   for (const PlanDocument& value : recomputed) {
-    std::printf("  %-32s %14s  %sFLOP by %s\n", text_in(value, "name").c_str(), bytes_in(value, "bytes").c_str(),
-                (si_in(value, "flops") + " ").c_str(), text_in(value, "producer").c_str());
+    table.row({text_in(value, "name"), bytes_in(value, "bytes"),
+               cat(" ", si_in(value, "flops"), " FLOP by ", text_in(value, "producer"))});
   }
+  table.print(false);
 }
 
 double percent_of(std::uint64_t part, std::uint64_t whole) {
@@ -52,8 +58,8 @@ double percent_of(std::uint64_t part, std::uint64_t whole) {
 /// Dispatches that stand for those of many tensors, and nodes that stand for several.
 void print_merged(const PlanDocument& plan) {
   for (const PlanDocument& dispatch : plan.at("merged")) {
-    std::printf("One dispatch of %s for %llu tensors or parts of them.\n", text_in(dispatch, "op").c_str(),
-                static_cast<unsigned long long>(count_in(dispatch, "tensors")));
+    to_stdout("One dispatch of %s for %llu tensors or parts of them.\n", text_in(dispatch, "op").c_str(),
+              static_cast<unsigned long long>(count_in(dispatch, "tensors")));
   }
   std::uint64_t fused = 0;
   std::uint64_t parts = 0;
@@ -63,7 +69,7 @@ void print_merged(const PlanDocument& plan) {
     parts += count_in(node, "parts");
   }
   if (fused != 0) {
-    std::printf(
+    to_stdout(
         "%llu fused nodes do the work of %llu: elementwise ops, products and norms with what stands beside them.\n",
         static_cast<unsigned long long>(fused), static_cast<unsigned long long>(parts));
   }
@@ -74,12 +80,17 @@ void print_costliest(const PlanDocument& plan) {
   for (const PlanDocument& node : plan.at("nodes")) nodes.emplace_back(count_in(node, "flops"), &node);
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   if (nodes.size() > kNodesInTable) nodes.resize(kNodesInTable);
-  std::printf("\n%-44s %-20s %10s %14s %14s\n", "costliest nodes", "op", "FLOPs", "moved", "live then");
+  to_stdout("\n");
+  Table table({{"costliest nodes", 44, Kind::name},
+               {"op", 20, Kind::name},
+               {"FLOPs", 10, Kind::number},
+               {"moved", 14, Kind::number},
+               {"live then", 14, Kind::optional}});
   for (const auto& [flops, node] : nodes) {
-    std::printf("%-44s %-20s %10s %14s %14s\n", text_in(*node, "name").c_str(), text_in(*node, "op").c_str(),
-                si_text(static_cast<double>(flops)).c_str(), bytes_in(*node, "bytes").c_str(),
-                bytes_in(*node, "live_bytes").c_str());
+    table.row({text_in(*node, "name"), text_in(*node, "op"), si_text(static_cast<double>(flops)),
+               bytes_in(*node, "bytes"), bytes_in(*node, "live_bytes")});
   }
+  table.print();
 }
 
 // Nodes that made the same choice for the same reason stand on one line.
@@ -92,10 +103,10 @@ void print_choices(const PlanDocument& plan) {
     }
   }
   if (counts.empty()) return;
-  std::printf("\n%-34s %6s  %s\n", "kernel variants", "nodes", "why");
-  for (const auto& [choice, count] : counts) {
-    std::printf("%-34s %6u  %s\n", choice.first.c_str(), count, choice.second.c_str());
-  }
+  to_stdout("\n");
+  Table table({{"kernel variants", 34, Kind::name}, {"nodes", 6, Kind::number}, {" why", 0, Kind::name}});
+  for (const auto& [choice, count] : counts) table.row({choice.first, cat(count), cat(" ", choice.second)});
+  table.print();
 }
 
 /// "+12 gelu, -12 erf"; what came first.
@@ -112,26 +123,26 @@ std::string changes_text(const PlanDocument& changes) {
 }  // namespace
 
 void print_plan(const PlanDocument& plan, const std::string& title) {
-  std::printf("%s\n\n", title.c_str());
+  to_stdout("%s\n\n", title.c_str());
   for (const auto& [name, bytes] : plan.at("memory").items()) {
     const auto count = bytes.get<std::uint64_t>();
-    std::printf("  %-12s %14s  %s\n", name.c_str(), bytes_text(count).c_str(), grouped(count).c_str());
+    to_stdout("  %-12s %14s  %s\n", name.c_str(), bytes_text(count).c_str(), grouped(count).c_str());
   }
-  std::printf("  %-12s %14s  %s\n", "total", bytes_in(plan, "total").c_str(), grouped(count_in(plan, "total")).c_str());
-  std::printf("\nArena %s; the largest sum of live bytes is %s", bytes_in(plan, "arena").c_str(),
-              bytes_in(plan, "lower_bound").c_str());
+  to_stdout("  %-12s %14s  %s\n", "total", bytes_in(plan, "total").c_str(), grouped(count_in(plan, "total")).c_str());
+  to_stdout("\nArena %s; the largest sum of live bytes is %s", bytes_in(plan, "arena").c_str(),
+            bytes_in(plan, "lower_bound").c_str());
   if (plan.contains("peak")) {
     const std::uint64_t place = count_in(plan, "peak");
     const PlanDocument& peak = plan.at("nodes").at(place);
-    std::printf(", at node %llu of %zu: %s (%s)", static_cast<unsigned long long>(place + 1), plan.at("nodes").size(),
-                text_in(peak, "name").c_str(), text_in(peak, "op").c_str());
+    to_stdout(", at node %llu of %zu: %s (%s)", static_cast<unsigned long long>(place + 1), plan.at("nodes").size(),
+              text_in(peak, "name").c_str(), text_in(peak, "op").c_str());
   }
-  std::printf(".\n%sFLOP, %s moved, %llu dispatches of %llu kernels, %llu barriers; %llu submissions at most.\n",
-              (si_in(plan, "flops") + " ").c_str(), bytes_in(plan, "bytes_moved").c_str(),
-              static_cast<unsigned long long>(count_in(plan, "dispatches")),
-              static_cast<unsigned long long>(count_in(plan, "kernels")),
-              static_cast<unsigned long long>(count_in(plan, "barriers")),
-              static_cast<unsigned long long>(count_in(plan, "submissions_at_most")));
+  to_stdout(".\n%sFLOP, %s moved, %llu dispatches of %llu kernels, %llu barriers; %llu submissions at most.\n",
+            (si_in(plan, "flops") + " ").c_str(), bytes_in(plan, "bytes_moved").c_str(),
+            static_cast<unsigned long long>(count_in(plan, "dispatches")),
+            static_cast<unsigned long long>(count_in(plan, "kernels")),
+            static_cast<unsigned long long>(count_in(plan, "barriers")),
+            static_cast<unsigned long long>(count_in(plan, "submissions_at_most")));
   print_merged(plan);
   print_saved(plan.at("saved"));
   print_recomputed(plan);
@@ -142,15 +153,22 @@ void print_plan(const PlanDocument& plan, const std::string& title) {
 void print_precision(const PlanDocument& report) {
   const PlanDocument& precision = report.at("precision");
   if (precision.at("ops").empty()) return;
-  std::printf("Kept as %s, or in f32 where a reason is given; kernels compute in f32 all the same:\n",
-              text_in(precision, "storage").c_str());
+  to_stdout("Kept as %s, or in f32 where a reason is given; kernels compute in f32 all the same:\n",
+            text_in(precision, "storage").c_str());
+  Table table({{"", 24, Kind::name},
+               {"", 8, Kind::word},
+               {"", 5, Kind::word},
+               {"", 6, Kind::number},
+               {"", 6, Kind::word},
+               {"", 14, Kind::number},
+               {"", 0, Kind::name}},
+              2);
   for (const PlanDocument& row : precision.at("ops")) {
-    std::printf("  %-24s %-8s %-5s %6llu values %14s  %s\n", text_in(row, "op").c_str(),
-                flag_in(row, "backward") ? "backward" : "", text_in(row, "storage").c_str(),
-                static_cast<unsigned long long>(count_in(row, "values")), bytes_in(row, "bytes").c_str(),
-                text_in(row, "reason").c_str());
+    table.row({text_in(row, "op"), flag_in(row, "backward") ? "backward" : "", text_in(row, "storage"),
+               cat(count_in(row, "values")), "values", bytes_in(row, "bytes"), cat(" ", text_in(row, "reason"))});
   }
-  std::printf("  optimizer state and inputs: f32\n\n");
+  table.print(false);
+  to_stdout("  optimizer state and inputs: f32\n\n");
 }
 
 std::string matmul_precision_text(const PlanDocument& report) {
@@ -172,48 +190,65 @@ std::string matmul_precision_text(const PlanDocument& report) {
 }
 
 void print_passes(const PlanDocument& report) {
-  std::printf("Passes over the forward graph:\n");
+  to_stdout("Passes over the forward graph:\n");
+  Table table({{"", 20, Kind::name},
+               {"", 5, Kind::number},
+               {"", 2, Kind::word},
+               {"", 5, Kind::number},
+               {"", 5, Kind::word},
+               {"", 0, Kind::name}},
+              2);
   for (const PlanDocument& note : report.at("passes")) {
-    std::printf("  %-20s %5llu -> %5llu nodes  %s\n", text_in(note, "pass").c_str(),
-                static_cast<unsigned long long>(count_in(note, "nodes_before")),
-                static_cast<unsigned long long>(count_in(note, "nodes_after")),
-                changes_text(note.at("changes")).c_str());
+    table.row({text_in(note, "pass"), cat(count_in(note, "nodes_before")), "->", cat(count_in(note, "nodes_after")),
+               "nodes", cat(" ", changes_text(note.at("changes")))});
   }
-  std::printf("\n");
+  table.print(false);
+  to_stdout("\n");
 }
 
 void print_curve(const PlanDocument& report) {
   const PlanDocument& curve = report.at("curve");
-  std::printf("Memory against work, as results are computed again in the backward pass:\n");
-  std::printf("  %14s %8s %14s %14s %10s\n", "at least", "share", "more FLOPs", "more moved", "results");
+  to_stdout("Memory against work, as results are computed again in the backward pass:\n");
+  Table table({{"at least", 14, Kind::number},
+               {"share", 8, Kind::number},
+               {"more FLOPs", 14, Kind::number},
+               {"more moved", 14, Kind::number},
+               {"results", 10, Kind::optional}},
+              2);
   const std::uint64_t whole = count_in(curve.at("points").front(), "bytes");
   for (const PlanDocument& point : curve.at("points")) {
     const std::uint64_t bytes = count_in(point, "bytes");
-    std::printf("  %14s %7.1f%% %13.2f%% %14s %10llu\n", bytes_text(bytes).c_str(), percent_of(bytes, whole),
-                percent_of(count_in(point, "extra_flops"), count_in(curve, "flops")),
-                bytes_in(point, "extra_bytes_moved").c_str(),
-                static_cast<unsigned long long>(count_in(point, "recomputed")));
+    table.row({bytes_text(bytes), number_text("%.1f%%", percent_of(bytes, whole)),
+               number_text("%.2f%%", percent_of(count_in(point, "extra_flops"), count_in(curve, "flops"))),
+               bytes_in(point, "extra_bytes_moved"), cat(count_in(point, "recomputed"))});
   }
+  table.print();
 }
 
 void print_time(const PlanDocument& report, const char* what) {
   const PlanDocument& time = report.at("time");
   const auto ms = [](const PlanDocument& of, const char* name) { return 1e3 * number_in(of, name); };
-  std::printf("By the figures of %s %s takes about %.3g ms: arithmetic %.3g, memory %.3g, dispatches %.3g.\n%s\n",
-              text_in(time, "device").c_str(), what, ms(time, "seconds"), ms(time, "arithmetic_s"),
-              ms(time, "memory_s"), ms(time, "dispatching_s"), text_in(time, "error").c_str());
-  std::printf("\n%-44s %-20s %10s %7s  %s\n", "longest nodes", "op", "ms", "share", "most of it");
+  to_stdout("By the figures of %s %s takes about %.3g ms: arithmetic %.3g, memory %.3g, dispatches %.3g.\n%s\n",
+            text_in(time, "device").c_str(), what, ms(time, "seconds"), ms(time, "arithmetic_s"), ms(time, "memory_s"),
+            ms(time, "dispatching_s"), text_in(time, "error").c_str());
+  to_stdout("\n");
+  Table table({{"longest nodes", 44, Kind::name},
+               {"op", 20, Kind::name},
+               {"ms", 10, Kind::number},
+               {"share", 7, Kind::number},
+               {" most of it", 0, Kind::word}});
   const PlanDocument& nodes = time.at("nodes");
   for (std::size_t i = 0; i < std::min(nodes.size(), kNodesInTable); ++i) {
     const PlanDocument& node = nodes[i];
     const double arithmetic = number_in(node, "arithmetic_s"), memory = number_in(node, "memory_s");
     const bool handing = number_in(node, "dispatching_s") > std::max(arithmetic, memory);
-    std::printf("%-44s %-20s %10.3g %6.1f%%  %s\n", text_in(node, "name").c_str(), text_in(node, "op").c_str(),
-                ms(node, "seconds"), 100 * number_in(node, "seconds") / number_in(time, "seconds"),
-                handing               ? "dispatches"
-                : memory > arithmetic ? "memory"
-                                      : "arithmetic");
+    table.row({text_in(node, "name"), text_in(node, "op"), number_text("%.3g", ms(node, "seconds")),
+               number_text("%.1f%%", 100 * number_in(node, "seconds") / number_in(time, "seconds")),
+               handing               ? " dispatches"
+               : memory > arithmetic ? " memory"
+                                     : " arithmetic"});
   }
+  table.print();
 }
 
 PlanDocument plan_json(PlanDocument report, const std::string& path) {

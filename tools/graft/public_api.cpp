@@ -7,6 +7,8 @@
 
 #include "graft/cache.h"
 #include "graft/devices.h"
+#include "tools/common/progress.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -18,10 +20,20 @@ void write_log(void*, graft_log_level level, const char* message) {
   static constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   if (std::string_view(message).starts_with("validation: ")) {
     ++validation_messages;
-    std::fprintf(stderr, "%s\n", message);
+    to_stderr("%s\n", message);
     return;
   }
-  std::fprintf(stderr, "graft [%s] %s\n", kNames[level], message);
+  to_stderr("graft [%s] %s\n", kNames[level], message);
+}
+
+/// Says on stderr why nothing happens yet, where the driver takes more than two seconds for kernels.
+void tell_compiling(void*, graft_stage stage, std::uint64_t done, std::uint64_t total) {
+  static std::unique_ptr<WaitNotice> notice;
+  if (stage != GRAFT_STAGE_KERNELS || done >= total) {
+    notice.reset();
+  } else if (notice == nullptr) {
+    notice = std::make_unique<WaitNotice>("Compiling shaders ...");
+  }
 }
 
 /// Says on stderr what becomes of products, where more than f32 was asked for.
@@ -31,8 +43,8 @@ Status tell_rounding(graft_context* context, const std::string& asked) {
   rounding.struct_size = sizeof rounding;
   TRY(checked(graft_context_rounding(context, &rounding), context));
   if (rounding.rounds == 0) {
-    std::fprintf(stderr, "Products at --matmul-precision %s stay in f32: %s has no matrix units that graft uses.\n",
-                 asked.c_str(), graft_device_name(context));
+    to_stderr("Products at --matmul-precision %s stay in f32: %s has no matrix units that graft uses.\n", asked.c_str(),
+              graft_device_name(context));
     return ok_status();
   }
   std::string to;
@@ -42,8 +54,7 @@ Status tell_rounding(graft_context* context, const std::string& asked) {
   add(rounding.to_f16, " to f16 for matrix units");
   add(rounding.to_bf16, " to bf16 for them beside bf16 operands");
   add(rounding.to_8_bits, " to 8 bits beside quantized weights");
-  std::fprintf(stderr, "Products at --matmul-precision %s: f32 operands are rounded%s; sums in f32.\n", asked.c_str(),
-               to.c_str());
+  to_stderr("Products at --matmul-precision %s: f32 operands are rounded%s; sums in f32.\n", asked.c_str(), to.c_str());
   return ok_status();
 }
 
@@ -82,6 +93,7 @@ Result<Owned<graft_context>> open_context(const DeviceFlags& flags) {
   const graft_status created = graft_context_create(&options, &made);
   Owned<graft_context> context(made);
   TRY(checked(created, made));
+  if (options.plans_only == 0) TRY(checked(graft_set_progress(made, tell_compiling, nullptr), made));
   TRY(tell_rounding(made, flags.matmul_precision));
   const bool paced = flags.slice_ms != 0 || flags.duty != 1;
   if (paced && graft_set_pace(made, flags.slice_ms, flags.duty) != GRAFT_OK) return invalid("There is no such pace.");

@@ -10,6 +10,7 @@
 #include "graft/codecs.h"
 #endif
 #include "tools/common/numbers.h"
+#include "tools/common/terminal.h"
 #include "tools/common/text.h"
 
 namespace graft::cli {
@@ -95,7 +96,7 @@ Status print_summary(graft_context* context, const char* what, const graft_data_
   if (summary.is_text == 0 || (brief && summary.lost == 0)) return ok_status();
   const char* begin = what;
   for (const std::string& sentence : split_text(summary.text, '\n')) {
-    std::fprintf(stderr, "%s%s\n", begin, sentence.c_str());
+    to_stderr("%s%s\n", begin, sentence.c_str());
     begin = "  ";
   }
   return ok_status();
@@ -107,10 +108,10 @@ void print_shown(const graft_data_set* set) {
   std::size_t count = 0;
   std::uint64_t sample = 0;
   for (; graft_data_shown(set, sample, &tokens, &count) == GRAFT_OK; ++sample) {
-    std::printf("sample %llu, a * before what is learned:\n", static_cast<unsigned long long>(sample + 1));
+    to_stdout("sample %llu, a * before what is learned:\n", static_cast<unsigned long long>(sample + 1));
     std::string line;
     const auto end_line = [&] {
-      if (!line.empty()) std::printf(" %s\n", line.c_str());
+      if (!line.empty()) to_stdout(" %s\n", line.c_str());
       line.clear();
     };
     for (const graft_shown_token& token : std::span(tokens, count)) {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "tools/common/files.h"
 
 namespace graft::cli {
 namespace {
@@ -15,11 +16,7 @@ namespace {
 bool is_foreign(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) return true;
-  constexpr std::string_view kMagic = "GGUF";
-  std::ifstream in(file, std::ios::binary);
-  std::string begin(kMagic.size(), '\0');
-  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return in.good() && begin == kMagic;
+  return begins_with(file, "GGUF");
 }
 
 /// Adapters as graft has them, made for the model of the file `base`.

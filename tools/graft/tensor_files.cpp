@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 
@@ -15,7 +16,7 @@ Status write_array(const std::string& folder, const graft_tensor_info& info, std
   const std::string path = folder + "/" + npy_file_name(info.name);
   TRY(write_npy(path, type_of(info), dims_of(info), bytes, source));
   const std::string element = source.empty() ? npy_type_name(type_of(info)) : source;
-  std::printf("%s  %s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str());
+  to_stdout("%s  %s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str());
   return ok_status();
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tools/common/files.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -175,7 +176,7 @@ void TensorBoard::write(const std::string& event) {
   append(masked_crc(std::as_bytes(std::span(event.data(), event.size()))));
   // In one call: a process that is killed leaves whole records, or a last one that readers drop.
   if (std::fwrite(record.data(), record.size(), 1, file_) == 1 && std::fflush(file_) == 0) return;
-  std::fprintf(stderr, "Cannot write \"%s\": %s. No more events are written.\n", path_.c_str(), std::strerror(errno));
+  to_stderr("Cannot write \"%s\": %s. No more events are written.\n", path_.c_str(), std::strerror(errno));
   std::fclose(file_);
   file_ = nullptr;
 }

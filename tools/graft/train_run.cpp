@@ -8,6 +8,7 @@
 
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/checkpoint_flags.h"
 #include "tools/graft/config_file.h"
 #include "tools/graft/consumers.h"
@@ -48,13 +49,13 @@ Status TrainRun::follow(const graft_evaluation* evaluation) {
   graft_verdict verdict = {};
   verdict.struct_size = sizeof verdict;
   TRY(checked(graft_trainer_observe(trainer_, evaluation, &watch, &verdict), context_));
-  if (verdict.slower != 0) std::printf("  no better: the learning rate is now %g\n", verdict.learning_rate);
+  if (verdict.slower != 0) to_stdout("  no better: the learning rate is now %g\n", verdict.learning_rate);
   if (verdict.best != 0) {
     TRY(save_weights(options_.output, options_.train.ema > 0));
-    std::printf("  the best so far: wrote %s\n", options_.output.c_str());
+    to_stdout("  the best so far: wrote %s\n", options_.output.c_str());
     kept_best_ = true;
   }
-  if (verdict.stop != 0) std::printf("  no better for %s: training ends\n", options_.evaluation.early_stop.c_str());
+  if (verdict.stop != 0) to_stdout("  no better for %s: training ends\n", options_.evaluation.early_stop.c_str());
   stop_ = stop_ || verdict.stop != 0;
   return ok_status();
 }
@@ -72,7 +73,7 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   TRY_ASSIGN(const graft_totals totals, totals_of(context_, made));
   std::vector<MetricRow> shown = metrics_of(made);
   shown.resize(std::min(shown.size(), monitors_.shown));
-  std::printf("%s: held-out %s%s\n", when, metrics_text(totals).c_str(), text_of(shown).c_str());
+  to_stdout("%s: held-out %s%s\n", when, metrics_text(totals).c_str(), text_of(shown).c_str());
   std::fflush(stdout);
   TRY_ASSIGN(const graft_run_place place, ready_.place());
   held_out_losses_.push_back({static_cast<double>(place.step), totals.loss});
@@ -109,8 +110,8 @@ Status TrainRun::show_samples() {
   TRY_ASSIGN(const graft_run_place place, ready_.place());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::uint64_t step = place.step;
-    std::printf("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
-                texts[i].c_str());
+    to_stdout("sample after %llu steps: %s|%s\n", static_cast<unsigned long long>(step), flags.prompts[i].c_str(),
+              texts[i].c_str());
     metrics_.write({{"kind", "sample"}, {"step", step}, {"prompt", flags.prompts[i]}, {"text", texts[i]}});
   }
   std::fflush(stdout);
@@ -138,16 +139,16 @@ Status TrainRun::show_shortages(std::uint64_t step) {
   TRY_ASSIGN(const graft_run_info info, ready_.info());
   if (info.heap_overdrawn != 0 && !overdrawn_) {
     progress_->finish();
-    std::fprintf(stderr, "By step %llu the driver allows no more memory than is held, but no plan is smaller.\n",
-                 static_cast<unsigned long long>(step));
+    to_stderr("By step %llu the driver allows no more memory than is held, but no plan is smaller.\n",
+              static_cast<unsigned long long>(step));
   }
   overdrawn_ = info.heap_overdrawn != 0;
   if (info.shortages == shortages_) return ok_status();
   shortages_ = info.shortages;
   progress_->finish();
-  std::fprintf(stderr, "The device was short of memory by step %llu; training goes on with %s of it. %s\n",
-               static_cast<unsigned long long>(step), bytes_text(info.device_bytes).c_str(),
-               first_line(info.explanation).c_str());
+  to_stderr("The device was short of memory by step %llu; training goes on with %s of it. %s\n",
+            static_cast<unsigned long long>(step), bytes_text(info.device_bytes).c_str(),
+            first_line(info.explanation).c_str());
   return ok_status();
 }
 
@@ -214,7 +215,7 @@ Status TrainRun::on_epoch() {
   graft_totals totals = {};
   totals.struct_size = sizeof totals;
   TRY(checked(graft_trainer_epoch(trainer_, &totals), context_));
-  std::printf("epoch %llu: %s\n", static_cast<unsigned long long>(place.epoch) + 1, metrics_text(totals).c_str());
+  to_stdout("epoch %llu: %s\n", static_cast<unsigned long long>(place.epoch) + 1, metrics_text(totals).c_str());
   if (board_) {
     TRY(board_->epoch(place.step,
                       [&](const TensorBoard::Add& add) { return each_parameter(context_, trainer_, add); }));
@@ -280,7 +281,7 @@ Result<RunEnd> TrainRun::take_steps(const std::atomic<bool>& stop, const GoOn& g
 Result<graft_checkpoint_info> TrainRun::open_checkpoint(graft_checkpoint_options checkpoint,
                                                         std::chrono::milliseconds patience) {
   const std::string model_file = std::filesystem::absolute(options_.path).string();
-  checkpoint.report = [](void*, const char* text) { std::fprintf(stderr, "checkpoint: %s\n", text); };
+  checkpoint.report = [](void*, const char* text) { to_stderr("checkpoint: %s\n", text); };
   checkpoint.late = 1;
   checkpoint.model_file = model_file.c_str();
   checkpoint.data = options_.data.c_str();
@@ -305,7 +306,7 @@ Status TrainRun::open_store(bool anew) {
   TRY_ASSIGN(const graft_checkpoint_info info,
              open_checkpoint(checkpoint, anew ? std::chrono::seconds(10) : std::chrono::seconds(0)));
   if (checkpoint.resume != 0) {
-    std::fprintf(stderr, "Going on from step %llu.\n", static_cast<unsigned long long>(info.step));
+    to_stderr("Going on from step %llu.\n", static_cast<unsigned long long>(info.step));
   }
   return ok_status();
 }
@@ -339,7 +340,7 @@ Status TrainRun::take_store() {
   const Status opened = open_checkpoint(checkpoint, std::chrono::milliseconds(200)).status();
   if (opened.code() == Code::io_error) {
     if (no_store_.ok()) {
-      std::fprintf(stderr, "checkpoint: %s Training goes on without, and looks again.\n", opened.message().c_str());
+      to_stderr("checkpoint: %s Training goes on without, and looks again.\n", opened.message().c_str());
     }
     no_store_ = opened;
     try_store_at_ = std::chrono::steady_clock::now() + kTryStoreAgain;
@@ -400,20 +401,20 @@ Status TrainRun::save_checkpoint() {
   TRY(describe(state));
   TRY_ASSIGN(const graft_run_place place, ready_.place());
   if (!ahead) {
-    std::printf("Checkpoint of step %llu in %s", static_cast<unsigned long long>(place.step),
-                options_.checkpoint.folder.c_str());
+    to_stdout("Checkpoint of step %llu in %s", static_cast<unsigned long long>(place.step),
+              options_.checkpoint.folder.c_str());
   } else {
-    std::printf("The journal in %s is ahead", options_.checkpoint.folder.c_str());
+    to_stdout("The journal in %s is ahead", options_.checkpoint.folder.c_str());
   }
   if (state.replayed > 0) {
-    std::printf("; %llu steps after the last snapshot were run again and agree with the journal",
-                static_cast<unsigned long long>(state.replayed));
+    to_stdout("; %llu steps after the last snapshot were run again and agree with the journal",
+              static_cast<unsigned long long>(state.replayed));
   }
   if (state.skipped > 0) {
-    std::printf("; %llu %s skipped: the one before was not yet on storage",
-                static_cast<unsigned long long>(state.skipped), state.skipped == 1 ? "snapshot was" : "snapshots were");
+    to_stdout("; %llu %s skipped: the one before was not yet on storage",
+              static_cast<unsigned long long>(state.skipped), state.skipped == 1 ? "snapshot was" : "snapshots were");
   }
-  std::printf("; keeping it took %.1f%% of the time.\n", 100 * state.seconds / watch_.seconds());
+  to_stdout("; keeping it took %.1f%% of the time.\n", 100 * state.seconds / watch_.seconds());
   return ok_status();
 }
 
@@ -454,7 +455,7 @@ Status TrainRun::write_ema() {
   const std::string& path = options_.evaluation.ema_output;
   if (path.empty()) return ok_status();
   TRY(save_weights(path, true));
-  std::printf("Wrote %s.\n", path.c_str());
+  to_stdout("Wrote %s.\n", path.c_str());
   return ok_status();
 }
 
@@ -462,20 +463,22 @@ Status TrainRun::write_model(RunEnd end) {
   if (options_.output.empty()) return ok_status();
   TRY(write_result(end));
   // All flags, beside the result: `graft train --config` takes them again.
+  const std::filesystem::path output(options_.output);
+  const std::string name = fitting_name(output.filename().string(), ".config.json");
   return options_.config_text.empty() ? ok_status()
-                                      : write_text(options_.output + ".config.json", options_.config_text);
+                                      : write_text((output.parent_path() / name).string(), options_.config_text);
 }
 
 Status TrainRun::write_result(RunEnd end) {
   TRY_ASSIGN(const graft_run_place place, ready_.place());
   if (!monitors_.best.empty() && place.best_seen > 0 && (kept_best_ || std::filesystem::exists(options_.output))) {
-    std::printf("%s holds the weights of step %llu, whose %s of %.6g was the best.\n", options_.output.c_str(),
-                static_cast<unsigned long long>(place.best_step), monitors_.best.c_str(), place.best);
+    to_stdout("%s holds the weights of step %llu, whose %s of %.6g was the best.\n", options_.output.c_str(),
+              static_cast<unsigned long long>(place.best_step), monitors_.best.c_str(), place.best);
     return ok_status();
   }
   if (!options_.evaluation.gates.empty()) {
     if (end == RunEnd::stopped) {
-      std::printf("Stopped before its end: the gate was not asked, and %s is as it was.\n", options_.output.c_str());
+      to_stdout("Stopped before its end: the gate was not asked, and %s is as it was.\n", options_.output.c_str());
       return ok_status();
     }
     TRY(ready_.store(options_.train.ema > 0));
@@ -483,15 +486,15 @@ Status TrainRun::write_result(RunEnd end) {
     return pass_gate(options_, ready_);
   }
   TRY(save_weights(options_.output, false));
-  std::printf("Wrote %s.\n", options_.output.c_str());
+  to_stdout("Wrote %s.\n", options_.output.c_str());
   return ok_status();
 }
 
 Status TrainRun::finish(RunEnd end) {
   if (end == RunEnd::stopped) {
     TRY_ASSIGN(const graft_run_place place, ready_.place());
-    std::printf("Stopped after step %llu%s.\n", static_cast<unsigned long long>(place.step),
-                place.samples_done == 0 ? "" : cat(" and ", place.samples_done, " samples of the next").c_str());
+    to_stdout("Stopped after step %llu%s.\n", static_cast<unsigned long long>(place.step),
+              place.samples_done == 0 ? "" : cat(" and ", place.samples_done, " samples of the next").c_str());
   }
   // Whatever fails, the rest is written all the same; the first failure is the run's.
   const Status all[] = {save_checkpoint(), write_loss_curve(), write_fetched(),   write_profile(),

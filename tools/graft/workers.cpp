@@ -8,6 +8,7 @@
 #include "graft/gloo.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -28,7 +29,7 @@ Status begin_together(const PreparedRun& run) {
 }
 
 Status heal(const PreparedRun& run, const Status& why, bool tells) {
-  if (tells) std::fprintf(stderr, "%s They get worker 0's state.\n", why.message().c_str());
+  if (tells) to_stderr("%s They get worker 0's state.\n", why.message().c_str());
   return begin_together(run);
 }
 
@@ -115,8 +116,8 @@ Status Workers::join(const Launch& launch) {
   gloo_ = std::move(*library);
   const auto enter = gloo_.find_as<decltype(&graft_gloo_join)>("graft_gloo_join");
   if (enter == nullptr) return error(Code::not_found, kGloo, " is another library than graft's.");
-  std::fprintf(stderr, "Worker %u of %u (by %s), by way of %s port %u.\n", launch.rank, launch.size, launch.by.c_str(),
-               launch.address.c_str(), launch.port);
+  to_stderr("Worker %u of %u (by %s), by way of %s port %u.\n", launch.rank, launch.size, launch.by.c_str(),
+            launch.address.c_str(), launch.port);
   const char* const secret = std::getenv("GRAFT_SECRET");
   const graft_gloo_options options = {sizeof options, launch.rank, launch.size, launch.address.c_str(),
                                       launch.port,    secret,      0,           1000 * options_.workers.timeout};
@@ -171,7 +172,7 @@ Status Workers::begin(const PreparedRun& run) {
   TRY(std::move(begun));
   TRY_ASSIGN(const graft_run_place place, run.place());
   if (!leads()) {
-    std::fprintf(stderr, "One of %u workers, from step %llu on.\n", size_, static_cast<unsigned long long>(place.step));
+    to_stderr("One of %u workers, from step %llu on.\n", size_, static_cast<unsigned long long>(place.step));
     return ok_status();
   }
   TRY_ASSIGN(const graft_run_info info, run.info());
@@ -180,10 +181,10 @@ Status Workers::begin(const PreparedRun& run) {
   for (std::uint32_t rank = 0; rank < size_; ++rank) {
     shares += cat(rank == 0 ? "" : ", ", slots_of(rank, size_, slots));
   }
-  std::fprintf(stderr, "%u workers take %s of the %llu micro-batches of a step.\n", size_, shares.c_str(),
-               static_cast<unsigned long long>(slots));
+  to_stderr("%u workers take %s of the %llu micro-batches of a step.\n", size_, shares.c_str(),
+            static_cast<unsigned long long>(slots));
   if (slots < size_) {
-    std::fprintf(stderr, "Those with 0 have nothing to do: --accumulate %u gives each one.\n", size_);
+    to_stderr("Those with 0 have nothing to do: --accumulate %u gives each one.\n", size_);
   }
   return ok_status();
 }
@@ -225,7 +226,7 @@ Status Workers::go_on(const PreparedRun& run, const Status& why) {
 Status Workers::meet_anew() {
   starts_anew_ = false;
   has_met_ = true;
-  std::fprintf(stderr, "A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
+  to_stderr("A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
   graft_group& end = group_.front();
   Status met = error(Code::timeout, "they have not met.");
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) {
@@ -236,27 +237,27 @@ Status Workers::meet_anew() {
   TRY(std::move(met));
   rank_ = end.rank;
   size_ = end.size;
-  std::fprintf(stderr, "%u workers go on%s.\n", size_, leads() ? "; this one is worker 0" : "");
+  to_stderr("%u workers go on%s.\n", size_, leads() ? "; this one is worker 0" : "");
   return ok_status();
 }
 
 Status Workers::meet_again(const PreparedRun& run, Status failed) {
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(failed); ++i) {  // others may go meanwhile
     const bool lets_in = graft_trainer_trouble(run.trainer.get()) == GRAFT_GROUP_NEWCOMER;
-    std::fprintf(stderr, "%s%s\n", failed.message().c_str(), lets_in ? "" : " The others go on.");
+    to_stderr("%s%s\n", failed.message().c_str(), lets_in ? "" : " The others go on.");
     failed = checked(graft_trainer_meet(run.trainer.get(), run.loader.get()), run.context);
     if (!failed.ok()) continue;
     TRY(note_rank(run));
     if (leads() != led_) {
       led_ = leads();
-      if (led_) std::fprintf(stderr, "This worker is worker 0 now.\n");
+      if (led_) to_stderr("This worker is worker 0 now.\n");
       TRY(when_it_leads_(led_));
     }
     failed = begin_together(run);
   }
   TRY(std::move(failed));
   TRY_ASSIGN(const graft_run_place place, run.place());
-  std::fprintf(stderr, "%u workers go on from step %llu.\n", size_, static_cast<unsigned long long>(place.step));
+  to_stderr("%u workers go on from step %llu.\n", size_, static_cast<unsigned long long>(place.step));
   return ok_status();
 }
 

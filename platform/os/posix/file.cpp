@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "platform/base/stable_sort.h"
+#include "platform/os/access.h"
 
 namespace graft::os {
 namespace {
@@ -66,11 +67,33 @@ class Descriptor {
   int fd_;
 };
 
-Result<Descriptor> open_path(const std::string& path, int flags, const char* what) {
+constexpr mode_t kShared = 0666, kPrivate = 0600;
+
+Result<Descriptor> open_path(const std::string& path, int flags, const char* what, mode_t mode = kShared) {
   if (path.find('\0') != std::string::npos) return invalid("A path of ", path.size(), " bytes holds a zero byte.");
-  const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0644); });
+  // Without O_NONBLOCK, opening a named pipe waits for its other end.
+  const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode); });
   if (fd < 0) return system_error(path, what);
   return Descriptor(fd);
+}
+
+/// A link that another user planted where everyone may make files is not followed: the kernel's protected_symlinks.
+Status check_link(const std::string& path) {
+  struct stat link {
+  }, folder{};
+  if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return ok_status();
+  constexpr mode_t kOpen = S_ISVTX | S_IWOTH;
+  if (::stat(parent_directory(path).c_str(), &folder) != 0 || (folder.st_mode & kOpen) != kOpen) return ok_status();
+  if (link.st_uid == ::geteuid() || link.st_uid == folder.st_uid) return ok_status();
+  return error(Code::io_error, "\"", path, "\" is a link that another user (", link.st_uid,
+               ") put into a folder that everyone may write to; it is not followed.");
+}
+
+Status check_links(const std::string& path) {
+  for (std::size_t at = path.find('/', 1); at != path.npos; at = path.find('/', at + 1)) {
+    GRAFT_TRY(check_link(path.substr(0, at)));
+  }
+  return check_link(path);
 }
 
 EntryType entry_type(const struct stat& info) {
@@ -85,11 +108,16 @@ EntryType type_of(int folder, const dirent& entry) {
   return ::fstatat(folder, entry.d_name, &info, 0) == 0 ? entry_type(info) : EntryType::other;
 }
 
-Result<std::uint64_t> descriptor_size(int fd, const std::string& path) {
+/// The size of a regular file; of a character device 0, where `devices` may be used as well.
+Result<std::uint64_t> descriptor_size(int fd, const std::string& path, bool devices = false) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return system_error(path, "examined");
-  if (S_ISDIR(info.st_mode)) return error(Code::io_error, "\"", path, "\" is a directory, not a file.");
-  return static_cast<std::uint64_t>(info.st_size);
+  if (S_ISREG(info.st_mode) || (devices && S_ISCHR(info.st_mode))) return static_cast<std::uint64_t>(info.st_size);
+  const char* const type = S_ISDIR(info.st_mode)    ? "a directory"
+                           : S_ISFIFO(info.st_mode) ? "a pipe"
+                           : S_ISSOCK(info.st_mode) ? "a socket"
+                                                    : "a device";
+  return error(Code::io_error, "\"", path, "\" is ", type, ", not a regular file.");
 }
 
 Status check_offset(std::uint64_t offset, std::uint64_t bytes, const std::string& path) {
@@ -105,7 +133,7 @@ class PosixFile final : public File {
  public:
   PosixFile(Descriptor descriptor, std::string path) : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
 
-  Result<std::uint64_t> size() const override { return descriptor_size(descriptor_.get(), path_); }
+  Result<std::uint64_t> size() const override { return descriptor_size(descriptor_.get(), path_, true); }
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> bytes) const override {
     GRAFT_TRY(check_offset(offset, bytes.size(), path_));
@@ -202,18 +230,21 @@ class PosixLock final : public FileLock {
 class PosixFileSystem final : public FileSystem {
  public:
   Result<std::unique_ptr<File>> open(const std::string& path, OpenMode mode) override {
-    int flags = O_RDONLY;
+    int flags = O_RDWR;
     const char* what = "opened";
     switch (mode) {
-      case OpenMode::read: break;
-      case OpenMode::read_write: flags = O_RDWR; break;
-      case OpenMode::create: flags = O_RDWR | O_CREAT | O_TRUNC, what = "created"; break;
-      case OpenMode::create_new: flags = O_RDWR | O_CREAT | O_EXCL, what = "created"; break;
-      case OpenMode::append: flags = O_RDWR | O_CREAT, what = "opened for appending"; break;
+      case OpenMode::read: flags = O_RDONLY; break;
+      case OpenMode::read_write: break;
+      case OpenMode::create: flags |= O_CREAT | O_TRUNC, what = "created"; break;
+      case OpenMode::create_new: flags |= O_CREAT | O_EXCL, what = "created"; break;
+      case OpenMode::append: flags |= O_CREAT, what = "opened for appending"; break;
     }
-    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, flags, what));
+    const bool writes = mode != OpenMode::read;
+    if (writes) GRAFT_TRY(check_links(path));
+    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, flags, what, mode == OpenMode::create_new ? kPrivate : kShared));
+    GRAFT_TRY(descriptor_size(descriptor.get(), path, writes).status());
     // A sign of life for remove_leftovers() of other processes. Where a file system has no locks, ids of processes do.
-    if (mode == OpenMode::create_new) (void)::flock(descriptor.get(), LOCK_EX | LOCK_NB);
+    if (mode == OpenMode::create_new || mode == OpenMode::create) (void)::flock(descriptor.get(), LOCK_EX | LOCK_NB);
     return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(descriptor), path));
   }
 
@@ -233,6 +264,7 @@ class PosixFileSystem final : public FileSystem {
     constexpr int kMostLinks = 40;  // as Linux itself
     std::string at = path;
     for (int i = 0; i < kMostLinks; ++i) {
+      GRAFT_TRY(check_links(at));
       char target[4096];
       const ssize_t size = ::readlink(at.c_str(), target, sizeof target);
       if (size < 0 || static_cast<std::size_t>(size) >= sizeof target) return at;  // no link: EINVAL, or not there
@@ -264,7 +296,8 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Status make_directory(const std::string& path) override {
-    if (::mkdir(path.c_str(), 0755) == 0) return ok_status();
+    GRAFT_TRY(check_links(path));
+    if (::mkdir(path.c_str(), 0777) == 0) return ok_status();
     if (errno == EEXIST) {
       struct stat info {};
       if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return ok_status();
@@ -290,7 +323,8 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override {
-    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_CREAT, "opened for locking"));
+    GRAFT_TRY(check_links(path));
+    GRAFT_TRY_ASSIGN(auto descriptor, open_path(path, O_RDWR | O_CREAT, "opened for locking", kPrivate));
     if (retry([&] { return ::flock(descriptor.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK)
         return error(Code::io_error, "\"", path, "\" is locked: another process or session uses it.");
@@ -307,6 +341,20 @@ class PosixFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+Status copy_access(const std::string& from, const std::string& to) {
+  struct stat info {};
+  if (::stat(from.c_str(), &info) != 0) return system_error(from, "examined");
+  mode_t mode = info.st_mode & 0777;
+  // Only root may give a file away. Without its group, the group's rights would be those of other people.
+  if (::geteuid() == 0 && ::chown(to.c_str(), info.st_uid, info.st_gid) != 0) return system_error(to, "given away");
+  if (::geteuid() != 0 && ::chown(to.c_str(), static_cast<uid_t>(-1), info.st_gid) != 0) mode &= ~mode_t{070};
+  return ::chmod(to.c_str(), mode) == 0 ? ok_status() : system_error(to, "given its mode");
+}
+
+Status make_private(const std::string& folder) {
+  return ::chmod(folder.c_str(), 0700) == 0 ? ok_status() : system_error(folder, "given its mode");
+}
 
 FileSystem& system_files() {
   static PosixFileSystem files;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "platform/os/access.h"
 #include "platform/os/descriptor.h"
 #include "platform/os/windows/wide.h"
 
@@ -229,7 +230,7 @@ class WindowsFileSystem final : public FileSystem {
     }
     GRAFT_TRY_ASSIGN(Handle handle, open_path(path, access, create, what));
     // A sign of life for remove_leftovers() of other processes.
-    if (mode == OpenMode::create_new) (void)lock_handle(handle.get());
+    if (mode == OpenMode::create_new || mode == OpenMode::create) (void)lock_handle(handle.get());
     return std::unique_ptr<File>(std::make_unique<WindowsFile>(std::move(handle), path));
   }
 
@@ -328,6 +329,9 @@ class WindowsFileSystem final : public FileSystem {
 HANDLE handle_of(int descriptor) { return reinterpret_cast<HANDLE>(_get_osfhandle(descriptor)); }
 
 }  // namespace
+
+Status copy_access(const std::string&, const std::string&) { return ok_status(); }
+Status make_private(const std::string&) { return ok_status(); }
 
 FileSystem& system_files() {
   static WindowsFileSystem files;

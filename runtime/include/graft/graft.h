@@ -18,6 +18,7 @@
  *    zero means the default.
  *  - Pointers that graft gives back are valid until the next call on the same object, unless said otherwise.
  *  - Tensors are row-major, with the source model's names, shapes and order of axes.
+ *  - A child that a process forks makes its own contexts. Calls on its parent's return GRAFT_INVALID_ARGUMENT.
  */
 #ifndef GRAFT_GRAFT_H
 #define GRAFT_GRAFT_H

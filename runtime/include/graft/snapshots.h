@@ -21,8 +21,8 @@ typedef struct graft_store_options {
   const graft_cipher* cipher; /* that the folder was made with; NULL: none */
 } graft_store_options;
 
-/* What follows takes a snapshot by its number in decimal or a tag, of which the newest counts; NULL: the one that
-   training goes on from. not_found: there is none; corrupt: it is damaged. */
+/* What follows takes a snapshot by its number in decimal or by its tag; NULL: the one that training goes on from.
+   Digits are always a number. not_found: there is none; corrupt: it is damaged. */
 
 typedef struct graft_snapshot {
   size_t struct_size;
@@ -137,7 +137,8 @@ GRAFT_API graft_status graft_store_diff_info(graft_store* store, graft_diff_info
    sessions, generators or trainers. tensors: how many; may be NULL. On failure the model is as it was. */
 GRAFT_API graft_status graft_store_restore(graft_store* store, const char* name, graft_model* model, size_t* tensors);
 
-/* These need a writable store. A tag keeps a snapshot from being pruned. */
+/* These need a writable store. A tag keeps a snapshot from being pruned. It names one snapshot: tagging another one
+   moves it. invalid_argument: the tag has digits only, and would hide the snapshot of that number. */
 GRAFT_API graft_status graft_store_tag(graft_store* store, const char* name, const char* tag);
 /* Takes a name away that graft_store_tag() gave. */
 GRAFT_API graft_status graft_store_untag(graft_store* store, const char* name, const char* tag);

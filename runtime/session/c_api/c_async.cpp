@@ -88,6 +88,7 @@ graft_status graft_task_wait(graft_task* task, double timeout_ms, graft_status* 
   std::unique_lock lock(task->mutex);
   const auto is_over = [&] { return task->state == over; };
   if (task->state == idle) return refuse(&context, "The task was given to no call, so that there is none to wait for.");
+  if (CallScope<graft_context>::is_forked(context)) return GRAFT_INVALID_ARGUMENT;
   const bool never =
       CallbackScope::active() || context.owner.load() == std::this_thread::get_id() || context.worker.is_this_thread();
   if (!is_over() && never) {

@@ -44,6 +44,7 @@ graft_status ask(Handle* handle, graft_done done, void* user, Body body) {
   if (handle == nullptr) return GRAFT_INVALID_ARGUMENT;
   graft_context* const context = handle->context;
   if (done == nullptr) return refuse(context, "A call that does not block needs a function that is told of its end.");
+  if (CallScope<graft_context>::is_forked(*context)) return GRAFT_INVALID_ARGUMENT;
   if (CallbackScope::active() || context->owner.load() == std::this_thread::get_id()) {
     return refuse(context, "A callback called graft on the context that called it; nothing was done.");
   }

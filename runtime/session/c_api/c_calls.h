@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graft/graft.h"
+#include "platform/os/process.h"
 
 namespace graft::c_api {
 
@@ -100,15 +101,16 @@ class CallbackScope {
   inline static thread_local unsigned depth_ = 0;
 };
 
-/// One call at a time in a context: a second thread waits. A call from within a callback would wait for itself, and is
-/// refused.
+/// One call at a time in a context: a second thread waits. A call from within a callback would wait for itself, and a
+/// forked child for threads that it does not have: both are refused.
 template <typename Context>
 class CallScope {
  public:
   explicit CallScope(Context& context)
       : context_(context),
         nested_(context.owner.load() == std::this_thread::get_id()),
-        entered_(!nested_ && !CallbackScope::active()) {
+        forked_(is_forked(context)),
+        entered_(!nested_ && !forked_ && !CallbackScope::active()) {
     if (!entered_) return;
     context_.mutex.lock();
     context_.owner = std::this_thread::get_id();
@@ -122,14 +124,17 @@ class CallScope {
   CallScope& operator=(const CallScope&) = delete;
   bool entered() const { return entered_; }
   bool nested() const { return nested_; }  ///< in a call of this thread, whose message may be set
+  bool forked() const { return forked_; }  ///< the context is that of the parent process
+  static bool is_forked(const Context& context) { return context.process != os::process_id(); }
 
  private:
   Context& context_;
   bool nested_;
+  bool forked_;
   bool entered_;
 };
 
-/// The app gives its handle up. Within a callback, where the object is in use, nothing is done.
+/// The app gives its handle up. Within a callback, where the object is in use, and in a forked child nothing is done.
 template <typename Context, typename Handle>
 void destroy(Context* of, Handle* handle) {
   const Ref<Context> context(of);  // goes after the call

@@ -13,7 +13,12 @@ graft_status guarded_call(graft_context* context, GuardedBody* call, void* body)
   const auto run = [&]() -> graft_status {
     message = &context->messages.own();
     if (!scope.entered()) {
-      *message = "A callback called graft on the context that called it; nothing was done.";
+      if (scope.forked()) {
+        *message = cat("Process ", context->process, " made this context, and process ", os::process_id(),
+                       " is a child forked from it: a child makes its own context.");
+      } else {
+        *message = "A callback called graft on the context that called it; nothing was done.";
+      }
       return GRAFT_INVALID_ARGUMENT;
     }
     context->control.begin_call();

@@ -61,10 +61,11 @@ struct graft_context {
   } validation{log};
   // Null in a context that failed to be made or is deviceless. It goes before the log that it may still use.
   std::unique_ptr<graft::gpu::Device> device;
-  std::unique_ptr<graft::KernelProof> proof = {};  ///< of graft_context_open_cache(); null without
-  std::mutex mutex;                                ///< of the call in progress
-  std::atomic<std::thread::id> owner{};            ///< the thread that is in it
-  graft::RunControl control;                       ///< of the call in progress
+  std::unique_ptr<graft::KernelProof> proof = {};         ///< of graft_context_open_cache(); null without
+  const std::uint64_t process = graft::os::process_id();  ///< a forked child has neither its threads nor its device
+  std::mutex mutex;                                       ///< of the call in progress
+  std::atomic<std::thread::id> owner{};                   ///< the thread that is in it
+  graft::RunControl control;                              ///< of the call in progress
   graft::c_api::Users users;
   graft::c_api::Worker worker;  ///< for what does not block; first to go
 };

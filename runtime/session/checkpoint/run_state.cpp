@@ -1,3 +1,4 @@
+#include "runtime/checkpoint/tags.h"
 #include "runtime/session/checkpoint/run_state.h"
 
 #include <algorithm>
@@ -452,10 +453,11 @@ Status check_frozen(const checkpoint::Manifest& snapshot, const std::map<std::st
 }
 
 Result<std::uint64_t> find_snapshot(const Store& store, std::string_view name) {
-  std::uint64_t number = name.empty() ? store.head() : store.find_tag(name);
-  if (number == 0) {
-    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failure != std::errc() || end != name.data() + name.size()) number = 0;
+  std::uint64_t number = 0;
+  if (checkpoint::is_number(name)) {
+    static_cast<void>(std::from_chars(name.data(), name.data() + name.size(), number));
+  } else {
+    number = name.empty() ? store.head() : store.find_tag(name);
   }
   if (store.snapshots().contains(number)) return number;
   if (const auto damaged = store.damaged().find(number); damaged != store.damaged().end()) {
