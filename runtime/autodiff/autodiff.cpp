@@ -92,7 +92,9 @@ class Walker {
 
   // A wrt must reach a target through differentiable ops; otherwise say which op stands in the way.
   Status check_paths() const {
+    const std::vector<bool> leads = differentiable(graph_, targets_);
     for (const ValueId id : wrt_) {
+      if (leads[id.index]) continue;
       const Value& value = graph_.value(id);
       if (!above_target_[id.index]) {
         return invalid("There is no gradient with respect to \"", value.name, "\": \"",
@@ -146,13 +148,11 @@ class Walker {
   // The sum of what has been contributed; kNoValue when nothing has.
   ValueId total(ValueId id) {
     auto& parts = cotangents_[id.index];
-    while (parts.size() > 1) {
-      // The last contribution belongs to the earliest use; adding from the front keeps one fixed order.
-      const ValueId sum = builder_.add(parts[0], parts[1]);
-      parts.erase(parts.begin());
-      parts[0] = sum;
-    }
-    return parts.empty() ? kNoValue : parts[0];
+    if (parts.empty()) return kNoValue;
+    // The last contribution belongs to the earliest use; adding from the front keeps one fixed order.
+    for (std::size_t i = 1; i < parts.size(); ++i) parts[0] = builder_.add(parts[0], parts[i]);
+    parts.resize(1);
+    return parts[0];
   }
 
   Status walk(NodeId id) {

@@ -1,7 +1,10 @@
 #include "runtime/core/quantized.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "platform/base/half.h"
 #include "platform/base/text.h"
@@ -73,7 +76,7 @@ double element_q6_k(const Byte* b, std::uint32_t i) {
 }
 
 std::uint32_t code(float value, std::uint32_t top) {
-  return static_cast<std::uint32_t>(std::clamp(std::nearbyint(value), 0.0f, static_cast<float>(top)));
+  return static_cast<std::uint32_t>(std::nearbyint(value > 0 ? std::min(value, static_cast<float>(top)) : 0.0f));
 }
 
 /// The fit of a group: by the extremes where no weights are given.
@@ -121,18 +124,34 @@ void quantize_small(DType dtype, std::span<const float> x, std::span<const float
   put_codes(dtype, b + (has_min ? 4 : 2), q);
 }
 
+/// What numbers of at least 0 are best written with as codes of 6 bits.
+float shared_scale(std::span<const float> numbers, std::span<const float> weights) {
+  float below[8];  // as codes of -63 to 0, which a scale alone gives
+  std::ranges::transform(numbers, below, std::negate());
+  return std::max(fit(below, weights, {-63, 0}).scale, 0.0f);
+}
+
 void quantize_k(DType dtype, std::span<const float> x, std::span<const float> weights, Byte* b) {
   const std::uint32_t top = dtype == DType::q5_k ? 31 : 15;
   float scales[8];
   float mins[8];  // of what is subtracted: at least 0
+  float scale_weights[8], min_weights[8];
   for (std::size_t j = 0; j < 8; ++j) {
-    const GroupFit group =
-        fit(x.subspan(32 * j, 32), part(weights, 32 * j, 32), {0, static_cast<int>(top), CodeRange::Min::at_most_zero});
+    const auto numbers = x.subspan(32 * j, 32), w = part(weights, 32 * j, 32);
+    const GroupFit group = fit(numbers, w, {0, static_cast<int>(top), CodeRange::Min::at_most_zero});
     scales[j] = std::max(group.scale, 0.0f);
     mins[j] = -group.min;
+    double sum = 0, squares = 0;  // what an error of the scale and of the minimum costs
+    for (std::size_t l = 0; l < w.size(); ++l) {
+      const double steps = (numbers[l] + mins[j]) * inverse(scales[j]);
+      sum += w[l];
+      squares += w[l] * steps * steps;
+    }
+    min_weights[j] = static_cast<float>(sum);
+    scale_weights[j] = static_cast<float>(squares);
   }
-  const float d = *std::ranges::max_element(scales) / 63;
-  const float dmin = *std::ranges::max_element(mins) / 63;
+  const float d = shared_scale(scales, weights.empty() ? std::span<const float>() : scale_weights);
+  const float dmin = shared_scale(mins, weights.empty() ? std::span<const float>() : min_weights);
   std::fill_n(b, dtype_block(dtype).bytes, Byte{0});
   put_half(b, d);
   put_half(b + 2, dmin);
@@ -171,6 +190,44 @@ void quantize_q6_k(std::span<const float> x, std::span<const float> weights, Byt
   }
 }
 
+/// By the extremes where no weights are given.
+void quantize_block(DType dtype, std::span<const float> x, std::span<const float> weights, Byte* to) {
+  switch (dtype) {
+    case DType::q8_0: return quantize_q8_0(x, weights, to);
+    case DType::q4_k:
+    case DType::q5_k: return quantize_k(dtype, x, weights, to);
+    case DType::q6_k: return quantize_q6_k(x, weights, to);
+    default: return quantize_small(dtype, x, weights, to);
+  }
+}
+
+/// The sum of weight * error^2; infinity where the block's scale is.
+double block_error(DType dtype, std::span<const float> x, std::span<const float> weights, const Byte* block) {
+  double sum = 0;
+  for (std::uint32_t i = 0; i < x.size(); ++i) {
+    const double off = x[i] - dequantize_element(dtype, reinterpret_cast<const std::byte*>(block), i);
+    sum += weights[i] * off * off;
+  }
+  return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
+}
+
+constexpr std::size_t kMostElements = 256;  // of a block
+constexpr std::size_t kMostBlockBytes = 210;
+
+constexpr auto kAlike = [] {
+  std::array<float, kMostElements> all{};
+  all.fill(1);
+  return all;
+}();
+
+/// Without weights.
+void quantize_plainly(DType dtype, std::span<const float> x, Byte* to) {
+  if (x.size() < kMostElements) return quantize_block(dtype, x, {}, to);
+  quantize_block(dtype, x, kAlike, to);
+  // A better scale may be a little larger than f16 holds where that of the extremes is not.
+  if (!std::isfinite(block_error(dtype, x, kAlike, to))) quantize_block(dtype, x, {}, to);
+}
+
 }  // namespace
 
 double dequantize_element(DType dtype, const std::byte* block, std::uint32_t i) {
@@ -204,13 +261,14 @@ void quantize(DType dtype, std::span<const float> in, std::span<const float> wei
   auto* to = reinterpret_cast<Byte*>(out.data());
   for (std::size_t i = 0; i < in.size(); i += block.elements, to += block.bytes) {
     const auto x = in.subspan(i, block.elements);
-    const auto w = weights.empty() ? weights : weights.subspan(i % weights.size(), block.elements);
-    switch (dtype) {
-      case DType::q8_0: quantize_q8_0(x, w, to); break;
-      case DType::q4_k:
-      case DType::q5_k: quantize_k(dtype, x, w, to); break;
-      case DType::q6_k: quantize_q6_k(x, w, to); break;
-      default: quantize_small(dtype, x, w, to); break;
+    quantize_plainly(dtype, x, to);
+    if (weights.empty()) continue;
+    auto w = weights.subspan(i % weights.size(), block.elements);
+    if (std::ranges::all_of(w, [](float weight) { return weight == 0; })) w = std::span(kAlike).first(w.size());
+    std::array<Byte, kMostBlockBytes> weighed;
+    quantize_block(dtype, x, w, weighed.data());
+    if (block_error(dtype, x, w, weighed.data()) < block_error(dtype, x, w, to)) {
+      std::copy_n(weighed.begin(), block.bytes, to);
     }
   }
 }

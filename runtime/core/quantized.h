@@ -21,11 +21,12 @@ double dequantize_element(DType dtype, const std::byte* block, std::uint32_t i);
 /// Every element of `blocks`, rounded to f32. Requires blocks.size() == storage_bytes(dtype, out.size()).
 void dequantize(DType dtype, std::span<const std::byte> blocks, std::span<float> out);
 
-/// Quantizes whole blocks by their extremes, without searching for better scales. Numbers beyond what f16 scales can
-/// hold become infinite. Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
+/// Quantizes whole blocks: those of 256 by scales that leave the least sum of error^2 among twenty that are tried, those
+/// of 32 by their extremes, both with no more error than ggml's. A block whose scale f16 cannot hold has an infinite
+/// one: check_blocks() tells (narrow.h). Requires out.size() == storage_bytes(dtype, in.size()) and finite numbers.
 void quantize(DType dtype, std::span<const float> in, std::span<std::byte> out);
-/// The same with scales that leave the least sum of weights[column] * error^2. `weights` has a number for each column
-/// of a row, none negative; rows are whole blocks. Twenty scales are tried for each.
+/// The same with scales that leave the least sum of weights[column] * error^2, which is never more than without.
+/// `weights` has a number for each column of a row, none negative; rows are whole blocks.
 void quantize(DType dtype, std::span<const float> in, std::span<const float> weights, std::span<std::byte> out);
 
 /// What rows of so many elements become where `wanted` was asked for: that, where they are whole blocks; of blocks of

@@ -17,10 +17,13 @@ Sums sums_of(std::span<const float> x, std::span<const float> weights, const Cod
   Sums s;
   const bool alike = std::ranges::all_of(weights, [](float w) { return w == 0; });
   const float inverse = fit.scale != 0 ? 1 / fit.scale : 0;
+  const auto lowest = static_cast<float>(range.lowest), highest = static_cast<float>(range.highest);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double w = alike ? 1 : weights[i];
-    const double c = std::clamp(std::nearbyint((x[i] - fit.min) * inverse), static_cast<float>(range.lowest),
-                                static_cast<float>(range.highest));
+    // Adding and taking away 1.5 * 2^23 rounds to the nearest, ties to even.
+    constexpr float kRound = 12582912.0f;
+    const float cut = std::clamp((x[i] - fit.min) * inverse, lowest, highest);
+    const double c = (cut + kRound) - kRound;
     s.w += w;
     s.c += w * c;
     s.cc += w * c * c;

@@ -7,6 +7,7 @@
 
 #include "platform/base/checked.h"
 #include "platform/base/half.h"
+#include "runtime/core/narrow.h"
 
 namespace graft::delta {
 namespace {
@@ -40,6 +41,15 @@ void encode_blocks(std::span<const double> numbers, std::span<std::byte> out) {
       store(codes, b * kBlock + i, static_cast<std::int8_t>(std::clamp(code, -kMostCode, kMostCode)));
     }
   }
+}
+
+/// `times`: a number is kept as a float and a code of at most that.
+Status check_floats(std::span<const double> numbers, DType dtype, double times) {
+  const double limit = times * static_cast<double>(largest_number(dtype));
+  const auto large = std::ranges::find_if(numbers, [&](double x) { return std::abs(x) > limit && std::isfinite(x); });
+  if (large == numbers.end()) return ok_status();
+  return invalid("The number ", *large, " is larger than ", limit, ", the largest that ", dtype_name(dtype),
+                 " can say.");
 }
 
 Status encode_fixed(std::span<const double> numbers, const Fixed& fixed, std::span<std::byte> out) {
@@ -81,12 +91,17 @@ std::size_t coded_width(Coding coding) { return coding == Coding::int8 ? 1 : cod
 Status encode(Coding coding, std::span<const double> numbers, const Fixed& fixed, std::span<std::byte> out) {
   switch (coding) {
     case Coding::f32:
+      GRAFT_TRY(check_floats(numbers, DType::f32, 1));
       for (std::size_t i = 0; i < numbers.size(); ++i) store(out, i, static_cast<float>(numbers[i]));
       return ok_status();
     case Coding::bf16:
+      GRAFT_TRY(check_floats(numbers, DType::bf16, 1));
       for (std::size_t i = 0; i < numbers.size(); ++i) store(out, i, float_to_bfloat(static_cast<float>(numbers[i])));
       return ok_status();
-    case Coding::int8: encode_blocks(numbers, out); return ok_status();
+    case Coding::int8:
+      GRAFT_TRY(check_floats(numbers, DType::f32, kMostCode));
+      encode_blocks(numbers, out);
+      return ok_status();
     case Coding::fixed: return encode_fixed(numbers, fixed, out);
   }
   return ok_status();

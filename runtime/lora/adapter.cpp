@@ -9,6 +9,7 @@
 #include "platform/base/half.h"
 #include "platform/base/numbers.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 #include "runtime/lora/pissa.h"
 
@@ -281,6 +282,7 @@ Status set_merged(Model& model, const std::string& name, const std::vector<float
     return invalid("The merged weight \"", name, "\" holds a number that is not finite, which no block can.");
   }
   quantize(dtype, numbers, bytes);
+  GRAFT_TRY(check_blocks(name, numbers, dtype, bytes));
   return model.copy_weight(id, bytes);
 }
 

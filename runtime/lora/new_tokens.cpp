@@ -10,6 +10,7 @@
 #include "platform/base/json.h"
 #include "platform/base/text.h"
 #include "runtime/core/features.gen.h"
+#include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/text/vocabulary_bytes.h"
@@ -217,9 +218,11 @@ Result<HostBuffer> table_with_rows(const Model& base, const TokenTable& table, s
       return invalid("A new row of \"", table.weight, "\" holds a number that is not finite, which no block can.");
     }
     quantize(dtype, rows, to);
+    GRAFT_TRY(check_blocks(table.weight, rows, dtype, to));
   } else if (dtype == DType::f32) {
     std::memcpy(to.data(), rows.data(), to.size());
   } else if (dtype == DType::f16 || dtype == DType::bf16) {
+    GRAFT_TRY(check_narrowing(table.weight, rows, dtype));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::uint16_t word = dtype == DType::f16 ? float_to_half(rows[i]) : float_to_bfloat(rows[i]);
       std::memcpy(to.data() + 2 * i, &word, 2);

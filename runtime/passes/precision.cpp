@@ -30,6 +30,7 @@ constexpr OpPolicy kWideOps[] = {
     {Op::positions, "whole numbers"},
 };
 constexpr std::string_view kLossScope = "loss/";
+constexpr std::string_view kUpdateScope = "update/";  // the arithmetic of optimizers (train/optimizer.cpp)
 
 bool is_light(Op op) {
   switch (op) {
@@ -101,7 +102,8 @@ class Policy {
 
   void read_by(const Node& node) {
     const bool updates = op_def(node.op).mutates != 0 && node.op != Op::cache_append;
-    if (!updates && node.op != Op::squared_norm && node.op != Op::overflow_count) return;
+    const bool optimizes = node.name.starts_with(kUpdateScope);
+    if (!updates && !optimizes && node.op != Op::squared_norm && node.op != Op::overflow_count) return;
     for (const ValueId v : node.inputs) {
       if (!v.valid()) continue;
       keep(v, node.op == Op::batch_norm_update ? "statistics" : "gradients of parameters add up in f32");
@@ -127,6 +129,7 @@ class Policy {
       const ValueId v = node.outputs[i];
       if (graph_.value(v).shape.elements() < kFewElements) keep(v, "few elements");
       if (first.name.starts_with(kLossScope)) keep(v, "part of the loss");
+      if (node.name.starts_with(kUpdateScope)) keep(v, "part of the optimizer's step");
       if (const auto reason = wide_output(node.op, i, node.forward_of.valid()); !reason.empty()) keep(v, reason);
     }
   }

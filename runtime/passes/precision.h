@@ -1,8 +1,8 @@
 // Mixed precision: which results and weights of a training or inference graph the device keeps in 16 bits.
 //
 // Kernels compute in f32 whatever is stored (Value::storage), so this is a choice about memory and rounding alone.
-// Kept in f32: weights that are trained, or that are no factors of products; optimizer state, losses and their
-// gradients, statistics of rows (softmax, norms, attention), gradients of parameters, all that the host gives or reads,
+// Kept in f32: weights that are trained, or that are no factors of products; optimizers' state and arithmetic, losses
+// and their gradients, statistics of rows (softmax, norms, attention), gradients of parameters, all that the host gives or reads,
 // and what is small.
 // P. Micikevicius et al., "Mixed Precision Training", ICLR 2018.
 #pragma once

@@ -36,10 +36,13 @@ class Waiting {
 
   void release(std::vector<NodeId>& order) {
     order.insert(order.end(), nodes_.begin(), nodes_.end());
+    for (const NodeId id : nodes_) {
+      for (const ValueId v : d_.graph.node(id).inputs) {
+        if (v.valid()) read_[d_.roots[v.index]] = written_[d_.roots[v.index]] = 0;
+      }
+    }
     nodes_.clear();
     bytes_ = 0;
-    std::fill(read_.begin(), read_.end(), 0);
-    std::fill(written_.begin(), written_.end(), 0);
   }
 
   /// Kept alive by those that wait, and by nothing else.

@@ -22,6 +22,7 @@ struct Problem {
   std::vector<std::vector<std::uint32_t>> after;   ///< must run after
   std::vector<std::vector<std::uint32_t>> reads;   ///< roots of transient inputs, each once
   std::vector<std::vector<std::uint32_t>> makes;   ///< roots that it brings into being
+  std::vector<std::vector<std::uint32_t>> read_by; ///< per root: nodes that read it
   std::vector<std::uint32_t> readers;              ///< per root: live readers, plus one for a graph output
   std::vector<char> is_output;                     ///< per root
 };
@@ -52,6 +53,7 @@ void add_data_edges(Problem& p, const Graph& graph, const std::vector<std::uint3
       if (std::find(p.reads[k].begin(), p.reads[k].end(), root) != p.reads[k].end()) continue;
       p.reads[k].push_back(root);
       ++p.readers[root];
+      p.read_by[root].push_back(k);
     }
     for (const ValueId v : node.outputs) {
       if (roots[v.index] == v.index) p.makes[k].push_back(v.index);
@@ -121,6 +123,7 @@ Problem make_problem(const Graph& graph, const std::vector<std::uint32_t>& roots
   p.reads.resize(p.nodes.size());
   p.makes.resize(p.nodes.size());
   p.readers.resize(graph.values().size(), 0);
+  p.read_by.resize(graph.values().size());
   p.is_output.resize(graph.values().size(), 0);
   for (const Output& output : graph.outputs()) p.is_output[roots[output.value.index]] = 1;
   add_data_edges(p, graph, roots);
@@ -150,6 +153,8 @@ class ListScheduler {
         backwards_(backwards),
         threshold_(threshold),
         rank_(p.nodes.size()),
+        deltas_(p.nodes.size()),
+        is_ready_(p.nodes.size()),
         readers_left_(p.readers),
         blocked_(p.nodes.size()) {
     for (std::uint32_t i = 0; i < priority.size(); ++i) {
@@ -165,17 +170,17 @@ class ListScheduler {
     const auto& wakes = backwards_ ? p_.before : p_.after;
     for (std::uint32_t k = 0; k < blocked_.size(); ++k) {
       blocked_[k] = static_cast<std::uint32_t>(waits_for[k].size());
-      if (blocked_[k] == 0) ready_.insert(rank_[k]);
+      if (blocked_[k] == 0) add_ready(k);
     }
     std::vector<std::uint32_t> order;
     order.reserve(p_.nodes.size());
     while (!ready_.empty()) {
       const std::uint32_t k = by_rank_[pick()];
-      ready_.erase(rank_[k]);
-      for (const std::uint32_t root : p_.reads[k]) --readers_left_[root];
+      remove_ready(k);
+      for (const std::uint32_t root : p_.reads[k]) read(root);
       order.push_back(k);
       for (const std::uint32_t next : wakes[k]) {
-        if (--blocked_[next] == 0) ready_.insert(rank_[next]);
+        if (--blocked_[next] == 0) add_ready(next);
       }
     }
     if (backwards_) std::reverse(order.begin(), order.end());
@@ -184,17 +189,35 @@ class ListScheduler {
 
  private:
   std::uint32_t pick() const {
-    if (!threshold_) return *ready_.begin();
-    std::uint32_t best = *ready_.begin();
-    std::int64_t best_delta = std::numeric_limits<std::int64_t>::max();
-    for (const std::uint32_t rank : ready_) {
-      const std::int64_t d = delta(by_rank_[rank]);
-      if (d <= *threshold_ && d < best_delta) {
-        best = rank;
-        best_delta = d;
-      }
+    if (!threshold_ || by_delta_.begin()->first > *threshold_) return *ready_.begin();
+    return by_delta_.begin()->second;
+  }
+
+  void add_ready(std::uint32_t k) {
+    ready_.insert(rank_[k]);
+    if (!threshold_) return;
+    is_ready_[k] = 1;
+    deltas_[k] = delta(k);
+    by_delta_.emplace(deltas_[k], rank_[k]);
+  }
+
+  void remove_ready(std::uint32_t k) {
+    ready_.erase(rank_[k]);
+    if (!threshold_) return;
+    is_ready_[k] = 0;
+    by_delta_.erase({deltas_[k], rank_[k]});
+  }
+
+  /// One reader less: what that changes for the others is found at the first or the last one alone.
+  void read(std::uint32_t root) {
+    const std::uint32_t left = --readers_left_[root];
+    const std::uint32_t decisive = backwards_ ? p_.readers[root] : 1;
+    if (!threshold_ || (left != decisive && left + 1 != decisive)) return;
+    for (const std::uint32_t k : p_.read_by[root]) {
+      if (is_ready_[k] == 0) continue;
+      remove_ready(k);
+      add_ready(k);
     }
-    return best;
   }
 
   /// Change of live bytes by running node k now, in the direction of time that is scheduled.
@@ -221,9 +244,12 @@ class ListScheduler {
   std::optional<std::int64_t> threshold_;
   std::vector<std::uint32_t> rank_;
   std::vector<std::uint32_t> by_rank_;
+  std::vector<std::int64_t> deltas_;
+  std::vector<char> is_ready_;
   std::vector<std::uint32_t> readers_left_;
   std::vector<std::uint32_t> blocked_;
-  std::set<std::uint32_t> ready_;
+  std::set<std::uint32_t> ready_;                             ///< ranks
+  std::set<std::pair<std::int64_t, std::uint32_t>> by_delta_;  ///< of the same: delta() and rank
 };
 
 }  // namespace

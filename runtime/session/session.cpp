@@ -18,14 +18,16 @@
 
 namespace graft {
 
+bool is_implied(const PlanPort& port) { return port.name == kCotangentInput && port.shape.elements() == 1; }
+
 std::string gradient_name(std::string_view name) { return cat("grad:", name); }
 
 namespace {
 
-// The input that holds the cotangent; kNoValue where one is implied.
+// The input that holds the cotangent; kNoValue where it is 1, since the model has a value of that name.
 Result<ValueId> add_cotangent(Graph& graph, ValueId of) {
   const Value value = graph.value(of);
-  if (value.shape.elements() == 1) return kNoValue;
+  if (value.shape.elements() == 1 && graph.find_value(kCotangentInput).valid()) return kNoValue;
   return graph.add_value(std::string(kCotangentInput), value.dtype, value.shape, ValueKind::input);
 }
 
@@ -378,11 +380,17 @@ Status Session::unbind_all() {
 }
 
 Status Session::run(const StepState& state) {
+  std::optional<std::size_t> implied;
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (!given_[i] && plan().inputs[i].used) return invalid("The input \"", plan().inputs[i].name, "\" was not given.");
+    const PlanPort& port = plan().inputs[i];
+    if (given_[i] || !port.used) continue;
+    if (!is_implied(port)) return invalid("The input \"", port.name, "\" was not given.");
+    implied = i;
   }
   return on_device([&]() -> Status {
     GRAFT_TRY(try_resume());
+    constexpr float kOne = 1;
+    if (implied) std::memcpy(now_->program->input(*implied).data(), &kOne, sizeof kOne);
     GRAFT_TRY(now_->program->run({}, state));
     return kHasRecovery && options_.reopen && now_->program->wrote_residents() ? keep_copy() : ok_status();
   });

@@ -43,8 +43,10 @@ struct GradientRequest {
 
 /// The name of the gradient with respect to `name` among a request graph's outputs.
 std::string gradient_name(std::string_view name);
-/// The input that holds the cotangent where `of` has more than one element: its shape is of's, in the source's order.
+/// The input that holds the cotangent: its shape is of's, in the source's order. Of one element it need not be given.
 inline constexpr std::string_view kCotangentInput = "cotangent";
+/// Whether this input is a cotangent of one element, which is 1 unless it is given.
+bool is_implied(const PlanPort& port);
 
 /// The model's graph, bound, with the gradients asked for as further outputs. Everything that it takes and gives has
 /// the source model's order of axes. `keep_outputs` false leaves the model's own outputs out.

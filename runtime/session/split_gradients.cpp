@@ -61,6 +61,9 @@ class Splitter {
     }
     samples_ = bound->second;
     if (samples_ < 1) return invalid("There are ", samples_, " samples.");
+    if (const auto stacked = has_batch(model_.graph, request_.gradients.of, batch_); stacked.ok()) {
+      splits_ = *stacked && samples_ > 1;
+    }
     for (const std::string& name : request_.gradients.wrt) {
       GRAFT_TRY_ASSIGN(stacked_[name], has_batch(model_.graph, name, batch_));
     }
@@ -117,6 +120,7 @@ class Splitter {
   Status run_piece(std::int64_t first, std::int64_t samples) {
     for (const PlanPort& port : session_->plan().inputs) {
       const auto found = arrays_.find(port.name);
+      if (found == arrays_.end() && is_implied(port) && !splits_) continue;
       if (found == arrays_.end()) return invalid("The input \"", port.name, "\" is missing.");
       GRAFT_TRY_ASSIGN(const auto piece, piece_of(port, found->second, first, samples));
       GRAFT_TRY(session_->set_input(port.name, piece));
@@ -206,6 +210,7 @@ class Splitter {
   std::int64_t session_samples_ = 0;
   std::int64_t pieces_ = 0;
   bool stream_ = false;
+  bool splits_ = false;  ///< `of` has more than one sample, so its cotangent must be given
   std::map<std::string, Sum, std::less<>> sums_;
   SplitGradients out_;
 };

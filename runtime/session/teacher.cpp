@@ -128,7 +128,7 @@ Result<Model> with_teacher(const Model& model, const Model& teacher) {
   return out;
 }
 
-Status learn_from_teacher(const Graph& taught, double weight, double temperature, train::TrainOptions& options) {
+Status learn_from_teacher(const Graph& taught, double weight, train::TrainOptions& options) {
   train::LossOptions& loss = options.loss;
   if (!options.more_losses.empty() || loss.kind != train::Loss::cross_entropy || !loss.class_weights.empty()) {
     return invalid("A teacher goes with the loss ce alone, without weights of classes.");
@@ -140,7 +140,6 @@ Status learn_from_teacher(const Graph& taught, double weight, double temperature
   loss.output += cat(",", kTeacherLogits);
   loss.kind = train::Loss::distill;
   loss.distill_weight = weight;
-  loss.temperature = temperature;
   return ok_status();
 }
 
@@ -149,7 +148,7 @@ train::TrainOptions without_teacher(train::TrainOptions options) {
   if (loss.kind != train::Loss::distill) return options;
   loss.kind = train::Loss::cross_entropy;
   loss.output.resize(std::min(loss.output.find(','), loss.output.size()));
-  loss.temperature = train::LossOptions{}.temperature;
+  loss.temperature.reset();
   return options;
 }
 

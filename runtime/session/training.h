@@ -27,9 +27,6 @@ Status reset_to_model(train::Trainer& trainer, const Model& model);
 // Distillation: a model learns from what a larger one, its teacher, says of the same tokens. G. Hinton et al.,
 // "Distilling the Knowledge in a Neural Network", 2015.
 
-/// Where none is said: what logits are divided by.
-inline constexpr double kDistillTemperature = 2;
-
 /// The model with its teacher in one graph, so that both are planned together. What is the teacher's is named
 /// "teacher/..." and frozen; its logits are the output "teacher/logits". Where the model's samples hold several texts
 /// (with_packed_sequences), the teacher keeps them apart, too. Borrows the weights of both.
@@ -38,7 +35,7 @@ Result<Model> with_teacher(const Model& model, const Model& teacher);
 
 /// Has options with the loss ce learn from the teacher of such a graph: weight times the divergence of the model's
 /// softened distributions from the teacher's times temperature^2, plus (1 - weight) times ce.
-Status learn_from_teacher(const Graph& taught, double weight, double temperature, train::TrainOptions& options);
+Status learn_from_teacher(const Graph& taught, double weight, train::TrainOptions& options);
 
 /// Such options for the model without its teacher: those of ce.
 train::TrainOptions without_teacher(train::TrainOptions options);

@@ -37,7 +37,7 @@ ValueId step_number(ComposedStep& s, const char* field) {
   return s.b.node(Op::step_scalar, {}, {{"field", std::string(field)}, {"index", s.attrs.integer("group")}});
 }
 
-/// 1 - beta^t of step t, of the steps that were taken.
+/// A correction of the step state, or of the control of loss scaling: then of the steps that were taken.
 ValueId correction(ComposedStep& s, int which) {
   const bool control = s.factor.valid() && s.b.shape(s.factor).rank() > 0;
   if (control) return control_field(s.b, s.factor, which);
@@ -160,7 +160,7 @@ Status add_adafactor(ComposedStep& s) {
   const auto elements = static_cast<double>(std::max<std::uint64_t>(s.b.shape(s.update.parameter).elements(), 1));
   const auto size = [&](ValueId x) { return b.node(Op::sqrt, {b.scale(norm_of(b, x), 1 / elements)}); };
   const ValueId clipped = b.node(Op::maximum, {b.scale(size(direction), 1 / s.options.clip_threshold), b.full({}, 1)});
-  const ValueId least = b.node(Op::minimum, {step_number(s, "learning_rate"), step_number(s, "bias_correction2")});
+  const ValueId least = b.node(Op::minimum, {step_number(s, "learning_rate"), correction(s, 2)});
   const ValueId rate = b.mul(b.node(Op::maximum, {size(s.update.parameter), b.full({}, s.options.epsilon2)}), least);
   s.attrs.set("absolute", std::int64_t{1});
   return apply(s, from_source_order(b, direction, s.update.source_perm), b.div(rate, clipped));

@@ -50,7 +50,7 @@ std::uint64_t EvaluatedRows::rank_of_label(std::uint64_t row) const {
   std::uint64_t before = 0;
   for (std::uint64_t c = 0; c < classes; ++c) {
     const bool larger = logit(row, c) > logit(row, wanted);
-    before += larger || (logit(row, c) == logit(row, wanted) && c < wanted) ? 1 : 0;
+    before += larger || (logit(row, c) == logit(row, wanted) && c > wanted) ? 1 : 0;
   }
   return before;
 }
@@ -88,6 +88,10 @@ Result<EvaluatedRows> rows_of(const EvaluatedBatch& batch, const TrainOptions& o
   if (axis != 0) {
     rows.classes = static_cast<std::uint64_t>(shape[axis].value());
     rows.inner = shape.elements(axis + 1, shape.rank());
+  }
+  // An output without a batch axis, of one sample: its rows are what metrics are over.
+  if (shape.rank() > 0 && shape[0] != Dim(static_cast<std::int64_t>(rows.samples))) {
+    rows.samples = static_cast<std::uint64_t>(shape[0].value());
   }
   rows.rows =
       shape.elements(1, shape.rank()) / (rows.task == Task::classes ? std::max<std::uint64_t>(rows.classes, 1) : 1);

@@ -35,7 +35,7 @@ struct EvaluatedRows {
   bool is_ignored(std::uint64_t row) const { return label(row) == ignore_index; }
   /// The class of the largest logit, of equal ones the first.
   std::uint64_t predicted(std::uint64_t row) const;
-  /// How many logits go before the label's: larger ones, and equal ones of lower index.
+  /// How many logits go before the label's: larger ones, and equal ones of higher index, as in scikit-learn.
   std::uint64_t rank_of_label(std::uint64_t row) const;
   /// The logarithm of the probability of each class is its logit less this.
   double log_sum(std::uint64_t row) const;

@@ -131,8 +131,17 @@ Result<std::vector<ValueId>> outputs_of_term(const Graph& graph, const LossOptio
 
 /// The loss of each row, multiplied by its sample's weight.
 ValueId by_sample(Builder& b, ValueId rows, ValueId weights) {
-  std::vector<Dim> dims(b.status().ok() ? b.shape(rows).rank() : 1, Dim(1));
-  dims[0] = b.shape(weights)[0];
+  if (!b.status().ok()) return kNoValue;
+  const Shape shape = b.shape(rows);
+  const Dim samples = b.shape(weights)[0];
+  const bool has_batch = shape.rank() > 0 && shape[0] == samples;
+  if (!has_batch && samples != Dim(1)) {
+    b.fail(invalid("Losses of shape ", shape.text(), " cannot be weighed by ", samples.text(),
+                   " samples: their first axis is not the batch."));
+    return kNoValue;
+  }
+  std::vector<Dim> dims(std::max<std::size_t>(shape.rank(), 1), Dim(1));
+  dims[0] = samples;
   return b.mul(rows, b.reshape(weights, Shape(std::move(dims))));
 }
 

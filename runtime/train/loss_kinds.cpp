@@ -13,7 +13,10 @@ namespace {
 const Shape& shape_of(const TermBuilder& t, std::size_t i = 0) { return t.b.shape(t.of[i]); }
 std::string_view name_of(const TermBuilder& t) { return t.b.graph().value(t.of[0]).name; }
 
-double per_sample(const Shape& shape) { return static_cast<double>(shape.elements(1, shape.rank())); }
+/// Rows of a sample: means are over all of them, also where the first axis is not the batch.
+double per_sample(const TermBuilder& t, const Shape& rows) {
+  return static_cast<double>(rows.elements()) / static_cast<double>(t.samples);
+}
 
 ValueId to_float(Builder& b, ValueId v) {
   return b.node(Op::cast, {v}, {{"to", static_cast<std::int64_t>(DType::f32)}});
@@ -53,7 +56,7 @@ Result<Labelled> with_labels(TermBuilder& t, std::int64_t usual_axis) {
   t.loss.class_axes[t.number] = axis;
   if (t.number == 0) t.loss.classes = out.classes;
   LossCount& count = t.loss.counts[t.number];
-  count.per_sample = per_sample(t.b.shape(out.labels));
+  count.per_sample = per_sample(t, t.b.shape(out.labels));
   count.by_label = true;
   count.ignore_index = t.options.ignore_index;
   if (t.options.class_weights.empty()) return out;
@@ -91,7 +94,7 @@ Result<ValueId> soft_cross_entropy(TermBuilder& t) {
                    normalize_axis(t.options.class_axis.value_or(1), shape_of(t).rank(), "class axis"));
   GRAFT_TRY_ASSIGN(ValueId target, t.target(DType::f32, shape_of(t)));
   const auto classes = static_cast<double>(shape_of(t)[axis].value());
-  t.loss.counts[t.number].per_sample = per_sample(shape_of(t)) / classes;
+  t.loss.counts[t.number].per_sample = per_sample(t, shape_of(t)) / classes;
   const double smoothing = t.options.label_smoothing;
   if (smoothing > 0) target = b.affine(target, 1 - smoothing, smoothing / classes);
   const ValueId log = b.node(Op::log_softmax, {axis_last(b, t.of[0], axis)}, {{"axis", std::int64_t{-1}}});
@@ -131,7 +134,7 @@ Result<ValueId> distill(TermBuilder& t) {
                    " and the teacher's ", shape_of(t, 1).text(), ".");
   }
   GRAFT_TRY_ASSIGN(const Labelled l, with_labels(t, 1));
-  const double weight = t.options.distill_weight, temperature = t.options.temperature;
+  const double weight = t.options.distill_weight, temperature = temperature_of(t.options);
   const ValueId hard = entropy_rows(t, l, t.options.label_smoothing);
   if (weight == 0) return hard;
   const auto log_softmax = [&](ValueId logits) {
@@ -145,7 +148,7 @@ Result<ValueId> distill(TermBuilder& t) {
 
 /// Targets of the output's shape.
 Result<ValueId> dense_target(TermBuilder& t) {
-  t.loss.counts[t.number].per_sample = per_sample(shape_of(t));
+  t.loss.counts[t.number].per_sample = per_sample(t, shape_of(t));
   return t.target(DType::f32, shape_of(t));
 }
 
@@ -207,7 +210,7 @@ ValueId overlap_loss(TermBuilder& t, ValueId p, ValueId z, const Ints& axes) {
   const ValueId both = b.affine(b.reduce_sum(b.mul(p, z), axes, false), 2, kDiceSmooth);
   const ValueId all = b.affine(b.reduce_sum(b.add(p, z), axes, false), 1, kDiceSmooth);
   const ValueId rows = b.affine(b.div(both, all), -1, 1);
-  t.loss.counts[t.number].per_sample = t.b.status().ok() ? per_sample(b.shape(rows)) : 0;
+  t.loss.counts[t.number].per_sample = t.b.status().ok() ? per_sample(t, b.shape(rows)) : 0;
   t.loss.counts[t.number].by_label = false;
   return rows;
 }
@@ -279,14 +282,14 @@ Result<ValueId> kl(TermBuilder& t) {
   const ValueId log = b.node(Op::log_softmax, {t.of[0]}, {{"axis", static_cast<std::int64_t>(axis)}});
   // z log z is 0 at 0.
   const ValueId own = b.node(Op::log, {b.node(Op::maximum, {z, b.full({}, 1e-37)})});
-  t.loss.counts[t.number].per_sample = 1;  // "batchmean"
+  t.loss.counts[t.number].per_sample = per_sample(t, Shape{shape_of(t)[0]});  // "batchmean": over the first axis
   return b.mul(z, b.sub(own, log));
 }
 
 /// [samples, everything else].
 ValueId as_rows(TermBuilder& t, std::size_t i) {
   const Shape shape = shape_of(t, i);
-  return t.b.reshape(t.of[i], Shape::of({t.samples, static_cast<std::int64_t>(per_sample(shape))}));
+  return t.b.reshape(t.of[i], Shape::of({t.samples, static_cast<std::int64_t>(per_sample(t, shape))}));
 }
 
 Status expect_alike(const TermBuilder& t) {
@@ -344,7 +347,7 @@ Result<std::int64_t> keys_of_row(const TermBuilder& t) {
 Result<ValueId> info_nce(TermBuilder& t) {
   Builder& b = t.b;
   GRAFT_TRY_ASSIGN(const std::int64_t keys, keys_of_row(t));
-  const auto width = static_cast<std::int64_t>(per_sample(shape_of(t)));
+  const auto width = static_cast<std::int64_t>(per_sample(t, shape_of(t)));
   const ValueId queries = b.reshape(t.of[0], Shape::of({t.samples, width}));
   const ValueId others = b.reshape(t.of[1], Shape::of({t.samples * keys, width}));
   const auto square = [&](ValueId x) { return b.reduce_sum(b.node(Op::square, {x}), {1}, true); };
@@ -352,7 +355,7 @@ Result<ValueId> info_nce(TermBuilder& t) {
     return b.mul(x, b.node(Op::rsqrt, {b.node(Op::maximum, {size, b.full({}, 1e-24)})}));
   };
   const ValueId sizes = square(others);
-  const ValueId query = b.scale(unit(queries, square(queries)), 1 / t.options.temperature);
+  const ValueId query = b.scale(unit(queries, square(queries)), 1 / temperature_of(t.options));
   ValueId logits = b.node(Op::matmul, {query, unit(others, sizes)}, {{"trans_b", std::int64_t{1}}});
   if (keys > 1) {
     constexpr double kNone = 1e9;
@@ -405,7 +408,7 @@ Result<ValueId> given(TermBuilder& t) {
     return invalid("The output \"", name_of(t), "\" ", shape.text(),
                    " is no loss: a scalar is needed, or an axis of the batch.");
   }
-  t.loss.counts[t.number].per_sample = one ? 1 : per_sample(shape);
+  t.loss.counts[t.number].per_sample = one ? 1 : per_sample(t, shape);
   return one ? t.b.scale(t.of[0], static_cast<double>(t.samples)) : t.of[0];
 }
 

@@ -51,7 +51,7 @@ Status check_weights(std::string_view name, const std::vector<double>& weights) 
 }
 
 Status check_term(const LossOptions& term) {
-  GRAFT_TRY(check_range("label smoothing", term.label_smoothing, 0, 1.0 - 0x1p-24));
+  GRAFT_TRY(check_range("label smoothing", term.label_smoothing, 0, 1));
   GRAFT_TRY(check_range("weight of a loss", term.weight, 0, 1e6));
   GRAFT_TRY(check_weights("class weight", term.class_weights));
   GRAFT_TRY(check_weights("pos weight", term.pos_weight));
@@ -61,7 +61,7 @@ Status check_term(const LossOptions& term) {
   GRAFT_TRY(check_range("smooth L1 beta", term.beta, 0, kLargeOption));
   GRAFT_TRY(check_range("margin", term.margin.value_or(0), term.kind == Loss::cosine ? -1 : 0,
                         term.kind == Loss::cosine ? 1 : kLargeOption));
-  GRAFT_TRY(check_range("temperature", term.temperature, 1e-6, 1e6));
+  GRAFT_TRY(check_range("temperature", temperature_of(term), 1e-6, 1e6));
   GRAFT_TRY(check_range("weight of distillation", term.distill_weight, 0, 1));
   if (term.kind == Loss::dpo) GRAFT_TRY(check_range("label smoothing of dpo", term.label_smoothing, 0, 0.5));
   GRAFT_TRY(check_range("beta of preferences", term.preference_beta, 1e-6, 1e6));
@@ -172,6 +172,10 @@ std::size_t outputs_of(Loss loss) {
   return loss == Loss::triplet ? 3 : two ? 2 : 1;
 }
 
+double temperature_of(const LossOptions& term) {
+  return term.temperature.value_or(term.kind == Loss::distill ? 2 : 0.07);
+}
+
 bool has_target(Loss loss) { return loss != Loss::triplet && loss != Loss::info_nce && loss != Loss::output; }
 
 bool needs_whole_batch(const TrainOptions& options) {
@@ -193,7 +197,7 @@ Status check_losses(const TrainOptions& options) {
     const bool plain = term.kind == Loss::cross_entropy && term.class_weights.empty() && options.more_losses.empty() &&
                        options.sample_weights.empty();
     if (!plain) return left_out("losses other than the cross entropy of labels", "losses");
-    return check_range("label smoothing", term.label_smoothing, 0, 1.0 - 0x1p-24);
+    return check_range("label smoothing", term.label_smoothing, 0, 1);
   }
   const auto terms = loss_terms(options);
   if (terms.size() > kMaxLossTerms) {
@@ -256,7 +260,7 @@ Status set_targets(const Graph& model, const std::vector<data::Field>& fields, T
 bool is_dense(const LossOptions& term, const Shape& output) {
   if (!term.target_shape) return false;
   const Shape& target = *term.target_shape;
-  if (target.elements() != output.elements(1, output.rank())) return false;
+  if (target.elements() != output.elements(1, output.rank()) && target.elements() != output.elements()) return false;
   // [N, 1] and labels [N]: one class that all have, which is a yes or no rather than a class.
   return target.rank() + 1 == output.rank() || term.target_dtype == DType::f32 || output.rank() < 2 ||
          output.back() == Dim(1);
@@ -271,24 +275,30 @@ Result<std::size_t> class_axis_of(const LossOptions& term, std::string_view outp
   GRAFT_TRY_ASSIGN(std::size_t axis, normalize_axis(term.class_axis.value_or(usual), shape.rank(), "class axis"));
   if (axis == 0) return invalid("The class axis cannot be 0, the batch axis.");
   if (!term.target_shape) return axis;
-  const bool as_many =
-      term.target_shape->elements() == shape.elements(1, shape.rank()) / shape.elements(axis, axis + 1);
+  // An output without a batch axis has the labels of one sample along its first axis, too.
+  const auto as_many_from = [&](std::size_t first) {
+    return term.target_shape->elements() == shape.elements(first, shape.rank()) / shape.elements(axis, axis + 1);
+  };
+  const bool as_many = as_many_from(1) || as_many_from(0);
   if (term.class_axis) {
     if (as_many) return axis;
     return invalid("The classes of \"", output, "\" ", shape.text(), " are along axis ", axis,
                    ", as --class-axis says, and labels of the shape ", term.target_shape->text(),
                    " for each sample do not fit that.");
   }
-  const auto fits = [&](std::size_t at) {
+  const auto fits = [&](std::size_t at, std::size_t first) {
     std::vector<Dim> rows;
-    for (std::size_t i = 1; i < shape.rank(); ++i) {
+    for (std::size_t i = first; i < shape.rank(); ++i) {
       if (i != at) rows.push_back(shape[i]);
     }
     return Shape(rows) == *term.target_shape;
   };
   std::vector<std::size_t> found;
-  for (std::size_t i = 1; i < shape.rank(); ++i) {
-    if (fits(i)) found.push_back(i);
+  for (const std::size_t first : {1, 0}) {  // with a batch axis, else without
+    if (!found.empty()) break;
+    for (std::size_t i = 1; i < shape.rank(); ++i) {
+      if (fits(i, first)) found.push_back(i);
+    }
   }
   if (found.empty() && as_many) return axis;
   if (found.empty()) {
@@ -296,7 +306,7 @@ Result<std::size_t> class_axis_of(const LossOptions& term, std::string_view outp
                    term.target_shape->text(), " for each sample: axis ", axis,
                    " was tried, and each other one; --class-axis names one.");
   }
-  if (!fits(axis)) axis = found.front();
+  if (std::ranges::find(found, axis) == found.end()) axis = found.front();
   if (found.size() > 1 && note != nullptr) {
     *note = cat("The labels fit several class axes of \"", output, "\" ", shape.text(), "; axis ", axis,
                 " is taken (--class-axis names another)");

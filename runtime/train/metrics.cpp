@@ -305,12 +305,13 @@ MetricValue MetricSet::auroc(const Metric& metric) const {
 }
 
 MetricValue MetricSet::of_columns(const Metric& metric) const {
-  double count = 0, squares = 0, sizes = 0;
+  double count = 0, squares = 0, sizes = 0, roots = 0;
   std::vector<double> explained;
   for (const Column& column : columns_) {
     count += static_cast<double>(column.count);
     squares += column.squares;
     sizes += column.sizes;
+    roots += std::sqrt(share(column.squares, static_cast<double>(column.count)));
     const double constant = column.squares == 0 ? 1 : 0;
     explained.push_back(column.count < 2     ? kUndefined
                         : column.spread == 0 ? constant
@@ -319,7 +320,7 @@ MetricValue MetricSet::of_columns(const Metric& metric) const {
   switch (metric.kind) {
     case MetricKind::mae: return {metric.name, share(sizes, count)};
     case MetricKind::mse: return {metric.name, share(squares, count)};
-    case MetricKind::rmse: return {metric.name, std::sqrt(share(squares, count))};
+    case MetricKind::rmse: return {metric.name, share(roots, static_cast<double>(columns_.size()))};
     default: return {metric.name, mean_of_defined(explained)};
   }
 }

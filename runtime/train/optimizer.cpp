@@ -89,9 +89,14 @@ Result<std::vector<ValueId>> add_scaled(Builder& b, std::vector<Update>& updates
   attrs.set("max_norm", options.clip_norm);
   attrs.set("unscaled", std::int64_t{options.clip_value > 0});
   if (corrects_bias(o.kind)) {
-    attrs.set("adam", std::int64_t{1});
+    attrs.set("corrections", std::int64_t{kAdamCorrections});
     attrs.set("beta1", o.beta1);
     attrs.set("beta2", o.beta2);
+  } else if (o.kind == OptimizerKind::adafactor) {
+    attrs.set("corrections", std::int64_t{kAdafactorCorrections});
+    attrs.set("beta2_decay", o.beta2_decay);
+  } else if (o.kind == OptimizerKind::adagrad) {
+    attrs.set("corrections", std::int64_t{kStepCount});
   }
   auto control = b.nodes(Op::loss_scale_step, std::move(inputs), std::move(attrs), "loss_scale_step");
   GRAFT_TRY(b.status());

@@ -51,7 +51,7 @@ Result<Loss> parse_loss(std::string_view name);
 struct LossOptions {
   Loss kind = Loss::cross_entropy;
   std::string output;  ///< the model's output that it is taken of, several with commas between; empty: the first ones
-  double label_smoothing = 0;              ///< cross entropy, dpo (share of wrong pairs), [0, 1)
+  double label_smoothing = 0;              ///< cross entropy, [0, 1]; dpo: share of wrong pairs, [0, 0.5]
   std::int32_t ignore_index = -100;        ///< cross entropy, focal, dice: rows with this label count for nothing
   std::optional<std::int64_t> class_axis;  ///< of labels; default: the one that `target_shape` lacks, else 1, but the
                                            ///< last one of logits of a language model (add_loss)
@@ -64,7 +64,7 @@ struct LossOptions {
   double delta = 1;         ///< huber
   double beta = 1;          ///< smooth_l1
   std::optional<double> margin;   ///< cosine (0), triplet (1)
-  double temperature = 0.07;      ///< info_nce, distill
+  std::optional<double> temperature;  ///< info_nce (0.07), distill (2): temperature_of()
   double distill_weight = 0.5;    ///< distill: of the divergence; the cross entropy has the rest, 0 to 1
   std::int32_t blank = 0;         ///< ctc
   double preference_beta = 0.1;   ///< dpo, ipo, kto: how much leaving the reference costs; orpo: weight of the odds
@@ -76,6 +76,8 @@ struct LossOptions {
   std::optional<Shape> target_shape;
   DType target_dtype = DType::i32;
 };
+/// What logits are divided by: as the term says, else its kind's default.
+double temperature_of(const LossOptions& term);
 /// A loss may have as many terms.
 inline constexpr std::size_t kMaxLossTerms = 16;
 

@@ -24,7 +24,8 @@ bool has_end(ScheduleKind kind) {
 }
 
 Status check(const Schedule& schedule) {
-  if (has_end(schedule.kind) && schedule.total_steps <= schedule.warmup_steps) {
+  const bool none = schedule.total_steps == 0 || schedule.total_steps < schedule.warmup_steps;
+  if (has_end(schedule.kind) && none) {
     return invalid("The learning rate is to fall over ", schedule.total_steps, " steps of which ",
                    schedule.warmup_steps, " are warm-up; more steps are needed.");
   }
@@ -65,8 +66,8 @@ double one_cycle(const Schedule& schedule, std::uint64_t step) {
   const double last = static_cast<double>(schedule.total_steps) - 1;
   const double first = 1 / schedule.div_factor, least = first / schedule.final_div_factor;
   const double at = std::min(static_cast<double>(step), last);
-  if (top > 0 && at <= top) return along_cosine(first, 1, at / top);
-  return last <= top ? 1 : along_cosine(1, least, (at - std::max(top, 0.0)) / (last - std::max(top, 0.0)));
+  if (at <= top) return top > 0 ? along_cosine(first, 1, at / top) : 1;
+  return along_cosine(1, least, (at - top) / (last - top));  // the rise is below 1, so last > top
 }
 
 }  // namespace
@@ -83,7 +84,7 @@ double learning_rate_factor(const Schedule& schedule, std::uint64_t step) {
     return std::pow(schedule.gamma, static_cast<double>(drops));
   }
   const auto span = static_cast<double>(schedule.total_steps - schedule.warmup_steps);
-  const double x = std::min(1.0, static_cast<double>(after) / span);
+  const double x = span > 0 ? std::min(1.0, static_cast<double>(after) / span) : 1;
   if (schedule.kind == ScheduleKind::polynomial) {
     return schedule.final_factor + (1 - schedule.final_factor) * std::pow(1 - x, schedule.power);
   }

@@ -1,12 +1,14 @@
 #include "runtime/train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "runtime/core/features.h"
 #include "runtime/train/optimizer.h"
+#include "shaders/loss_scale/loss_scale_state.h"
 
 namespace graft::train {
 Trainer::Trainer(TrainingSetup setup, TrainingPlan plan)
@@ -386,6 +388,13 @@ Status Trainer::read(std::string_view name, std::span<std::byte> bytes) {
     GRAFT_TRY(check_settled());
     return run_.memory().read(name, bytes);
   });
+}
+
+Result<std::uint64_t> Trainer::skipped_steps() {
+  if (plan().residents.find(kLossScaleState) == nullptr) return std::uint64_t{0};
+  std::array<float, kLossScaleFields> fields = {};
+  GRAFT_TRY(read(kLossScaleState, std::as_writable_bytes(std::span(fields))));
+  return static_cast<std::uint64_t>(fields[kSkipped]);
 }
 
 Status Trainer::set_learning_rate(double rate) {

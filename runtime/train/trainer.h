@@ -93,6 +93,8 @@ class Trainer {
   std::vector<NamedTensor> named_parameters() const;
   /// invalid_argument while a step that failed has not been asked for again.
   Status read(std::string_view name, std::span<std::byte> bytes);
+  /// Steps that loss scaling left out so far; 0 without it.
+  Result<std::uint64_t> skipped_steps();
   Status write(std::string_view name, std::span<const std::byte> bytes);
 
   /// The parameters as they are now are what OptimizerOptions::proximal pulls to; those that the trainer was made with

@@ -5,6 +5,8 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/features.h"
+#include "runtime/core/op_def.h"
+#include "runtime/core/op_id.gen.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/train/training_draft.h"
 
@@ -330,19 +332,34 @@ class Chooser {
   std::optional<TrainingPlan> least_plan_;
 };
 
+/// What makes a step in micro-batches another one than that of the whole batch; empty where nothing does.
+std::string micro_batch_text(const TrainingPlan& plan, const TrainOptions& options) {
+  if (plan.training.empty() || plan.micro_batch >= options.batch) return "";
+  const auto holds = [&](std::initializer_list<Op> ops) {
+    return std::ranges::any_of(plan.training.front().plan.nodes, [&](const PlanNode& node) {
+      return std::ranges::any_of(ops, [&](Op op) { return node.op == op_name(op); });
+    });
+  };
+  const bool statistics = holds({Op::batch_norm_train}), masks = holds({Op::dropout, Op::random_uniform});
+  if (!statistics && !masks) return "";
+  return cat(statistics ? "Batch norm takes its statistics" : "Dropout and noise are drawn",
+             statistics && masks ? ", and dropout and noise are drawn," : "", " for each micro-batch of ",
+             samples_text(plan.micro_batch), ": the step is not that of one batch of ", options.batch, ".");
+}
+
 }  // namespace
 
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Target& target) {
   GRAFT_TRY(check(options));
   if (request.samples && *request.samples == 0) return invalid("There is no sample to train on.");
-  if constexpr (!kHasBudgets) {
-    if (request.plan.budget != 0) return left_out("budgets of memory", "budgets");
-    return draft_plan(model, options, request, target);
-  }
+  if (!kHasBudgets && request.plan.budget != 0) return left_out("budgets of memory", "budgets");
   PlanRequest kept = request;
   kept.shrink_micro_batch = request.shrink_micro_batch && !needs_whole_batch(options);
-  return Chooser(model, options, kept, target).run();
+  GRAFT_TRY_ASSIGN(TrainingPlan plan, kHasBudgets ? Chooser(model, options, kept, target).run()
+                                                  : draft_plan(model, options, request, target));
+  if (std::string text = micro_batch_text(plan, options); !text.empty()) plan.choice.reasons.push_back(std::move(text));
+  return plan;
 }
 
 Result<TrainingCurve> training_curve(const Graph& model, const TrainOptions& options, PlanRequest request,

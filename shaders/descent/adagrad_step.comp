@@ -19,7 +19,8 @@ layout(std430, set = 0, binding = 3) readonly buffer Factor { float factor[]; };
 layout(std430, set = 0, binding = 4) readonly buffer State { StepState state; };
 
 void step_of(inout vec4 x, vec4 g, inout vec4 s) {
-  const float rate = state.learning_rate[p.group] * p.rate_scale / (1.0 + float(state.step) * p.lr_decay);
+  const float steps = p.has_factor == 2u ? factor[kCorrection1] : float(state.step);  // that were taken before
+  const float rate = state.learning_rate[p.group] * p.rate_scale / (1.0 + steps * p.lr_decay);
   if (p.has_factor != 0u) g *= factor[kFactor];
   if (p.weight_decay != 0.0) g += p.weight_decay * x;
   s += g * g;

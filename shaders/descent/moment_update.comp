@@ -18,7 +18,8 @@ layout(std430, set = 0, binding = 3) readonly buffer State { StepState state; };
 
 vec4 moved(vec4 m, vec4 value) {
   if (p.squared != 0u) value *= value;
-  const float weight = p.from_step != 0u ? state.bias_correction1[p.group] : p.weight;
+  const float of_step = p.has_factor == 2u ? factor[kCorrection1] : state.bias_correction1[p.group];
+  const float weight = p.from_step != 0u ? of_step : p.weight;
   return p.lerp != 0u ? m + weight * (value - m) : p.decay * m + weight * value;
 }
 

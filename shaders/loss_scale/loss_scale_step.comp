@@ -31,8 +31,14 @@ void main() {
   norm[0] = squared;
   const float taken = state[kTaken];
   control[kFactor] = skip ? 0.0 : factor;
-  control[kCorrection1] = p.adam != 0u ? -expm1_accurate((taken + 1.0) * p.log_beta1) : 1.0;
-  control[kCorrection2] = p.adam != 0u ? -expm1_accurate((taken + 1.0) * p.log_beta2) : 1.0;
+  vec2 correction = vec2(p.corrections == kStepCount ? taken : 1.0, 1.0);
+  if (p.corrections == kAdamCorrections) {
+    correction = vec2(-expm1_accurate((taken + 1.0) * p.log_beta1), -expm1_accurate((taken + 1.0) * p.log_beta2));
+  } else if (p.corrections == kAdafactorCorrections) {
+    correction = vec2(exp_accurate(p.beta2_decay * log_accurate(taken + 1.0)), 1.0 / sqrt(taken + 1.0));
+  }
+  control[kCorrection1] = correction.x;
+  control[kCorrection2] = correction.y;
   control[kVerdict] = skip ? kVerdictSkip : (taken == 0.0 ? kVerdictFirst : 0.0);
 
   float growing = skip ? min(state[kGrowing], 0.0) - 1.0 : max(state[kGrowing], 0.0) + 1.0;

@@ -11,6 +11,7 @@ PUSH_BEGIN(LossScaleStepPush)
   uint unscaled;   // the gradients no longer have the scale in them
   float log_beta1;
   float log_beta2;
-  uint adam;       // there are bias corrections
+  uint corrections;  // loss_scale_state.h
+  float beta2_decay; // adafactor
   uint has_loss;
 PUSH_END(LossScaleStepPush)

@@ -9,7 +9,7 @@ inline constexpr unsigned kUpdateControlFields = 4;
 #ifndef GRAFT_UPDATE_CONTROL
 #define GRAFT_UPDATE_CONTROL
 const uint kFactor = 0;       // of gradients: 1 / scale, times what clipping asks for
-const uint kCorrection1 = 1;  // 1 - beta1^t for the optimizer step t that this would be
+const uint kCorrection1 = 1;  // as loss_scale_step's "corrections" asks, for the step that this would be
 const uint kCorrection2 = 2;
 const uint kVerdict = 3;
 const float kVerdictSkip = 1;   // the loss or a gradient is not finite: nothing may change

@@ -5,6 +5,7 @@ import struct
 import xml.etree.ElementTree as xml
 
 import cli
+import small_network
 from cli import CliTest, difference, load_npy, random_floats, save_npy
 
 
@@ -356,6 +357,27 @@ class SplitGradients(CliTest):
         rows = [each["fc1.weight"][i * size:(i + 1) * size] for i in range(self.COUNT)]
         self.assertLess(difference([sum(column) for column in zip(*rows)], whole["fc1.weight"]), 1e-6)
         self.assertGreater(difference(rows[0], rows[1]), 0.1)
+
+    def test_a_cotangent_of_one_element_counts(self):
+        small_network.write(self.path("small.onnx"), classes=1)
+        self.graft("convert", "small.onnx", "-o", "small.graft")
+
+        def gradient(count, *flags, cotangent=None):
+            save_npy(self.path("s.npy"), random_floats(count * 64, 9), (count, 1, 8, 8))
+            if cotangent:
+                save_npy(self.path("c.npy"), cotangent, (count, 1))
+                flags += ("--cotangent", "c.npy")
+            self.graft("grad", "small.graft", "--input", "image=s.npy", "--of", "logits", "--wrt", "fc.w", "--out", "g", *flags)
+            return load_npy(self.path("g/fc.w.npy"), (256, 1))
+
+        one = gradient(1)
+        self.assertEqual(gradient(1, cotangent=[1.0]), one)
+        self.assertEqual(gradient(1, cotangent=[-4.0]), [-4 * x for x in one])
+        self.assertEqual(gradient(1, "--micro-batch", 1, cotangent=[-4.0]), [-4 * x for x in one])
+        whole = gradient(3, cotangent=[2.0, 0.0, -1.0])
+        self.assertLess(difference(gradient(3, "--micro-batch", 1, cotangent=[2.0, 0.0, -1.0]), whole), 1e-6)
+        self.fails("grad", "small.graft", "--input", "image=s.npy", "--of", "logits", "--wrt", "fc.w", "--out", "g",
+                   "--micro-batch", 1, says=["cotangent"])
 
     def test_a_budget_is_kept_and_a_hopeless_one_refused(self):
         whole = self.gradients()

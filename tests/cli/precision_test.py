@@ -37,6 +37,36 @@ class Bytes(cli.CliTest):
         self.fails(*run, "image=large.npy", "--bytes", "image", says=["256"])
 
 
+class LeftOut(cli.CliTest):
+    def run_with(self, large, steps=8):
+        """Steps of one sample; the first `large` of them overflow f16 in the first layer."""
+        numbers = []
+        for i in range(steps):
+            numbers += [x * (1e7 if i < large else 1) for x in cli.random_floats(784, i + 1)]
+        cli.save_npy(self.path("x.npy"), numbers, (steps, 1, 28, 28))
+        self.labels([i % 10 for i in range(steps)])
+        return ("train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--batch", 1, "--steps", steps, "--no-shuffle", "--quiet",
+                "--precision", "f16", "-o", "out.graft")
+
+    def test_a_run_that_learned_next_to_nothing_fails(self):
+        with open(self.path("out.graft"), "w") as file:
+            file.write("before")
+        run = self.run_with(7)
+        self.fails(*run, "--checkpoint", "kept", says=["7 of 8 steps were left out", "f16", "out.graft was not written"])
+        self.fails(*run, "--checkpoint", "kept", "--resume", says=["7 of 8 steps were left out"])
+        with open(self.path("out.graft")) as file:
+            self.assertEqual(file.read(), "before")
+        self.assertFalse(os.path.exists(self.path("out.graft.config.json")))
+
+    def test_a_run_that_left_out_many_steps_says_so(self):
+        done = self.run_graft(*self.run_with(4))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Warning: 4 of 8 steps were left out, since their loss or gradients were not finite in f16.", done.stderr)
+        self.graft("info", "out.graft")
+        done = self.run_graft(*self.run_with(0))
+        self.assertNotIn("left out", done.stderr)
+
+
 class Curves(cli.CliTest):
     def losses(self, precision, *flags):
         self.graft("train", *flags, "--steps", STEPS, "--seed", 1, "--precision", precision, "--quiet", "--metrics",

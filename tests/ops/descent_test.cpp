@@ -36,7 +36,9 @@ OpCase step(std::string name, Op op, Dims dims, const std::vector<bool>& states,
     c.inputs.push_back({.dims = dims, .low = 0.01, .high = 1, .kind = kState, .missing = !given});
   }
   const bool has_factor = !factor.empty();
-  c.inputs.push_back({.values = has_factor ? std::move(factor) : std::vector<double>{0}, .missing = !has_factor});
+  const Dims factor_dims = factor.size() > 1 ? Dims{static_cast<std::int64_t>(factor.size())} : Dims{};
+  c.inputs.push_back(
+      {.dims = factor_dims, .values = has_factor ? std::move(factor) : std::vector<double>{0}, .missing = !has_factor});
   return c;
 }
 
@@ -54,6 +56,7 @@ OpCase apply(std::string name, Dims dims, Attrs attrs, bool scale, std::vector<d
 
 const std::vector<double> kFactor = {0.37};
 const std::vector<double> kSkip = {std::nan("")};
+const std::vector<double> kControl = {0.37, 0.25, 1, 0};
 
 std::vector<OpCase> cases() {
   const std::int64_t on = 1;
@@ -73,10 +76,12 @@ std::vector<OpCase> cases() {
            {{"lr_decay", 0.1}, {"initial", 0.2}, {"epsilon", 0.01}, {"weight_decay", 0.1}, {"rate_scale", 0.5}},
            kFactor),
       step("adagrad skipped", Op::adagrad_step, {9}, {true}, {}, kSkip),
+      step("adagrad counts the steps that were taken", Op::adagrad_step, {130}, {true}, {{"lr_decay", 0.5}}, kControl),
       moment("mean", {5, 7}, {{"decay", 0.9}, {"weight", 0.1}}),
       moment("mean of squares", {130}, {{"decay", 0.9}, {"weight", 0.1}, {"squared", on}}, kFactor),
       moment("mean from one to the other", {130}, {{"weight", 0.1}, {"lerp", on}}),
       moment("mean by the step", {130}, {{"from_step", on}, {"lerp", on}, {"group", std::int64_t{15}}}),
+      moment("mean by the steps that were taken", {130}, {{"from_step", on}, {"lerp", on}}, kControl),
       moment("mean skipped", {9}, {{"decay", 0.9}, {"weight", 0.1}}, kSkip),
       apply("along a direction", {5, 7}, {}, false),
       apply("scaled", {130}, group, true, kFactor),

@@ -82,6 +82,12 @@ std::vector<OpCase> cases() {
       one("no indices", {4, 3}, {0}, 0, {0, 3}),
       one("rank 8", {2, 1, 2, 3, 2, 1}, {2, 1, 2}, 3, {2, 1, 2, 2, 1, 2, 2, 1}),
       one("booleans", {6}, {9}, 0, {9}, DType::boolean),
+      // Gradients of so many are summed from sorted indices: short buckets, long ones, and a few axes.
+      one("sorted, short", {1500, 2}, {1300}, 0),
+      one("sorted, long", {70, 1}, {20000}, 0),
+      one("sorted, of a middle axis", {2, 300, 3}, {7, 700}, 1),
+      with_indices(one("sorted, one of all", {1200, 3}, {1111}, 0), std::vector<double>(1111, 1199)),
+      with_rows("sorted, goes on", {900, 2}, 700, 1000, {1200}),
       with_rows("goes on", {9, 6}, 9, 3, {40}),
       with_rows("goes on before its end", {9, 5}, 4, 7, {2, 30}),
       with_rows("goes on before its end, shorter", {9, 4}, 2, 3, {11}),

@@ -25,7 +25,7 @@ OpInput state(std::vector<double> values) {
 OpInput number(double value) { return {.dims = {}, .values = {value}}; }
 
 Attrs adam(double max_norm = 0) {
-  return {{"interval", 3.0}, {"adam", std::int64_t{1}}, {"beta1", 0.9}, {"beta2", 0.999}, {"max_norm", max_norm}};
+  return {{"interval", 3.0}, {"corrections", std::int64_t{1}}, {"beta1", 0.9}, {"beta2", 0.999}, {"max_norm", max_norm}};
 }
 
 std::vector<OpCase> cases() {
@@ -47,6 +47,9 @@ std::vector<OpCase> cases() {
       step("the third overflow in a row", {1024, -2, 700, 3}, 1),
       step("good after overflows", {1024, -2, 700, 3}, 0),
       step("no moments", {1024, 1, 700, 1}, 0, {{"interval", 3.0}}),
+      step("corrections of adafactor", {1024, 1, 700, 1}, 0,
+           {{"corrections", std::int64_t{2}}, {"beta2_decay", -0.8}}),
+      step("the count of steps", {1024, 1, 700, 1}, 0, {{"corrections", std::int64_t{3}}}),
   };
   OpCase clipped = step("clipped", {1024, 1, 700, 1}, 0, adam(2));
   clipped.inputs.push_back(number(9.0 * 1024 * 1024));  // a norm of 3 without the scale

@@ -59,6 +59,11 @@ def noise(*shape, seed=4):
 N = STEPS * BATCH
 
 
+def softened(student, teacher, y, t=2):
+    kl = F.kl_div(F.log_softmax(student / t, 1), F.log_softmax(teacher / t, 1), reduction="batchmean", log_target=True)
+    return 0.5 * t * t * kl + 0.5 * F.cross_entropy(student, y)
+
+
 def soft(*shape):
     return torch.softmax(noise(*shape), 1)
 
@@ -112,6 +117,9 @@ LOSSES = {
         [(5,)], {"y": labels((N,), 5, ignored=True)},
         ["--loss", "ce", "--class-weights", W_TEXT, "--label-smoothing", "0.1"],
         lambda o, y: F.cross_entropy(o, y, weight=WEIGHTS, label_smoothing=0.1)),
+    "ce smoothed to the uniform": ([(5,)], {"y": labels((N,), 5)}, ["--loss", "ce", "--label-smoothing", "1"],
+                                   lambda o, y: F.cross_entropy(o, y, label_smoothing=1.0)),
+    "distill": ([(5,), (5,)], {"y": labels((N,), 5)}, ["--loss", "distill"], softened),
     "ce weighted": ([(5,)], {"y": labels((N,), 5, ignored=True)}, ["--loss", "ce", "--class-weights", W_TEXT],
                     lambda o, y: F.cross_entropy(o, y, weight=WEIGHTS)),
     "ce of masks": ([(5, 3, 4)], {"y": labels((N, 3, 4), 5)}, ["--loss", "ce"], lambda o, y: F.cross_entropy(o, y)),

@@ -48,12 +48,27 @@ def grid(*shape):
     return lambda: torch.rand(*shape) * 2.4 - 1.2
 
 
+def on_edges(*places):
+    """Grids of positions on the outermost pixels and beyond, each with each, exactly as f32 has them."""
+    def make():
+        g = torch.tensor(places)
+        y, x = torch.meshgrid(g, g, indexing="ij")
+        return torch.stack((x, y), -1).repeat(2, 1, 1, 1)
+    return make
+
+
 def resized(mode, size, **options):
     return behind(lambda x: F.interpolate(x, size=size, mode=mode, **options))
 
 
-def sampled(mode, padding, corners):
-    return behind(lambda x, g: F.grid_sample(x, g, mode, padding, corners), SMALL, grid(2, 3, 5, 2))
+def sampled(mode, padding, corners, shape=SMALL, where=None):
+    return behind(lambda x, g: F.grid_sample(x, g, mode, padding, corners), shape, where or grid(2, 3, 5, 2))
+
+
+def sampled_on_edges(padding, corners):
+    # Of 8 pixels the outermost ones lie at +-1 with corners, else at +-0.875; 0.3 is between two.
+    where = on_edges(-1.0, -1.125, 1.0, 0.3, 3.0) if corners else on_edges(-0.875, -1.0, 0.875, 0.3, 1.0, -3.0)
+    return sampled("bilinear", padding, corners, (2, 4, 8, 8), where)
 
 
 CASES = {
@@ -68,6 +83,10 @@ CASES = {
     "grid sample": sampled("bilinear", "zeros", False),
     "grid sample, border": sampled("bilinear", "border", True),
     "grid sample, reflection": sampled("bilinear", "reflection", False),
+    "grid sample, on the border": sampled_on_edges("border", False),
+    "grid sample, on the border's corners": sampled_on_edges("border", True),
+    "grid sample, on reflecting edges": sampled_on_edges("reflection", False),
+    "grid sample, on reflecting corners": sampled_on_edges("reflection", True),
     "grid sample, bicubic": sampled("bicubic", "zeros", False),
     "grid sample, bicubic, border": sampled("bicubic", "border", False),
     "grid sample, bicubic, reflection": sampled("bicubic", "reflection", True),

@@ -163,6 +163,22 @@ void Budget::every_tenth(std::size_t least_recomputing, std::size_t least_sizes)
   EXPECT_GE(by_micro_batch.size(), least_sizes) << "micro-batches that the range is to have";
 }
 
+TEST_F(Budget, SaysWhatMicroBatchesChange) {
+  options_.micro_batch = 2;
+  EXPECT_EQ(plan(0)->choice.reasons.back(),
+            "Batch norm takes its statistics, and dropout and noise are drawn, for each micro-batch of 2 samples: the step "
+            "is not that of one batch of 8.");
+  options_.batch_statistics = false;
+  EXPECT_EQ(plan(0)->choice.reasons.back(),
+            "Dropout and noise are drawn for each micro-batch of 2 samples: the step is not that of one batch of 8.");
+  options_.micro_batch = 0;
+  EXPECT_TRUE(plan(0)->choice.reasons.empty());
+  model_ = long_sums();
+  data_ = tiny_data(24, {4096}, 3);
+  options_.micro_batch = 2;
+  EXPECT_TRUE(plan(0)->choice.reasons.empty()) << "nothing in it depends on the micro-batch";
+}
+
 TEST_F(Budget, EveryTenthOfItsRangeTrainsToTheSameBits) { every_tenth(4, 2); }
 
 TEST_F(Budget, EveryTenthOfALeNetWithDropoutTrainsToTheSameBits) {

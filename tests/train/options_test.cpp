@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <numbers>
+#include <span>
+#include <vector>
 
+#include "runtime/train/evaluated.h"
 #include "runtime/train/optimizer.h"
 #include "runtime/train/training_plan.h"
 
@@ -47,8 +50,41 @@ TEST(Schedule, Steps) {
   EXPECT_EQ(learning_rate_factor(s, 33), 0.125);
 }
 
+TEST(Schedule, OfOneStepAndOfAllWarmUp) {
+  for (const auto kind : {ScheduleKind::constant, ScheduleKind::linear, ScheduleKind::cosine, ScheduleKind::step,
+                          ScheduleKind::polynomial, ScheduleKind::plateau}) {
+    Schedule s{.kind = kind, .total_steps = 1};
+    ASSERT_TRUE(check(s).ok());
+    EXPECT_EQ(learning_rate_factor(s, 0), 1);
+    s.warmup_steps = s.total_steps = 3;
+    ASSERT_TRUE(check(s).ok());
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      EXPECT_DOUBLE_EQ(learning_rate_factor(s, step), static_cast<double>(step + 1) / 4);
+    }
+    if (has_end(kind)) EXPECT_EQ(learning_rate_factor(s, 3), 0);
+  }
+}
+
+TEST(Schedule, OneCycleOfFewSteps) {
+  // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=n, pct_start=0.3), step by step.
+  const std::vector<std::vector<double>> expected = {{4e-06},
+                                                    {0.811745653949763, 4e-06},
+                                                    {0.994415435450912, 0.462637102666975, 4e-06},
+                                                    {0.04, 0.811745653949763, 0.283060998208699, 4e-06},
+                                                    {0.04, 0.950484632013474, 0.611262021936289, 0.188258346050237, 4e-06}};
+  for (std::size_t n = 0; n < expected.size(); ++n) {
+    const Schedule s{.kind = ScheduleKind::one_cycle, .total_steps = n + 1};
+    ASSERT_TRUE(check(s).ok());
+    for (std::size_t step = 0; step <= n; ++step) {
+      EXPECT_NEAR(learning_rate_factor(s, step), expected[n][step], 1e-12) << n << " " << step;
+    }
+  }
+  EXPECT_EQ(learning_rate_factor({.kind = ScheduleKind::one_cycle, .total_steps = 2, .rise = 0.5}, 0), 1);
+}
+
 TEST(Schedule, RefusesWhatCanNotBe) {
-  EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::linear, .warmup_steps = 5, .total_steps = 5}).ok());
+  EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::linear, .warmup_steps = 6, .total_steps = 5}).ok());
+  EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::cosine}).ok());
   EXPECT_FALSE(check(Schedule{.kind = ScheduleKind::step, .step_size = 0}).ok());
   EXPECT_FALSE(check(Schedule{.gamma = std::nan("")}).ok());
   EXPECT_FALSE(parse_schedule("circle").ok());
@@ -118,9 +154,29 @@ TEST(Options, RefusesWhatCanNotBe) {
   bad([](TrainOptions& o) { o.optimizer.beta2 = 1; });
   bad([](TrainOptions& o) { o.optimizer.nesterov = true; });
   bad([](TrainOptions& o) { o.clip_norm = -1; });
-  bad([](TrainOptions& o) { o.loss.label_smoothing = 1; });
+  bad([](TrainOptions& o) { o.loss.label_smoothing = 1.001; });
+  TrainOptions uniform;
+  uniform.loss.label_smoothing = 1;
+  EXPECT_TRUE(check(uniform).ok()) << "as PyTorch";
   EXPECT_EQ(bad([](TrainOptions& o) { o.optimizer.learning_rate = std::nan(""); }),
             "The option learning rate is nan; it must lie in [0, 1e+30].");
+}
+
+// sklearn.metrics.top_k_accuracy_score sorts stably from the least, and takes from the end.
+TEST(Metrics, OfEqualScoresTheHigherClassGoesFirst) {
+  const float scores[] = {1, 3, 3, 0, 3};
+  const std::int32_t labels[] = {2};
+  EvaluatedRows rows{.task = Task::classes, .samples = 1, .rows = 1, .classes = 5};
+  rows.predictions = scores;
+  rows.targets = std::as_bytes(std::span(labels));
+  EXPECT_EQ(rows.rank_of_label(0), 1u);
+  EXPECT_EQ(rows.predicted(0), 1u) << "argmax takes the first";
+}
+
+TEST(Options, ATemperatureOfItsOwnOrItsKinds) {
+  EXPECT_EQ(temperature_of({.kind = Loss::info_nce}), 0.07);
+  EXPECT_EQ(temperature_of({.kind = Loss::distill}), 2);
+  EXPECT_EQ(temperature_of({.kind = Loss::distill, .temperature = 0.5}), 0.5);
 }
 
 TEST(Options, Names) {

@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/build.h"
 #include "runtime/data/digits.h"
+#include "runtime/passes/precision.h"
 #include "runtime/train/optimizer.h"
 #include "tests/support/kept_run.h"
+#include "tests/support/run_graph.h"
 
 namespace graft::train::precision_test {
 namespace {
@@ -81,6 +84,67 @@ TEST_F(Precision, LeNetLearnsAsInF32InHalfTheActivations) {
       EXPECT_NEAR(curve[static_cast<std::size_t>(step)], wide[static_cast<std::size_t>(step)],
                   0.03 * wide[static_cast<std::size_t>(step)])
           << "step " << step;
+    }
+  }
+}
+
+/// One step of the optimizer alone, by a gradient that results of this precision would hold: its squares underflow f16.
+RefTensors stepped(const TrainOptions& options) {
+  Graph graph;
+  const auto value = [&](const char* name, Shape shape, ValueKind kind) {
+    return graph.add_value(name, DType::f32, std::move(shape), kind).value();
+  };
+  const Shape shape = {96, 64};  // enough for states of 8 bits
+  const ValueId w = value("w", shape, ValueKind::parameter), g = value("g", shape, ValueKind::input);
+  const ValueId loss = value("loss", {}, ValueKind::input);
+  Builder b(graph);
+  const ValueId gradient = b.neg(g);
+  const auto norm = add_updates(graph, {{w, gradient}}, loss, options);
+  EXPECT_TRUE(norm.ok()) << norm.status().message();
+  EXPECT_TRUE(passes::store_results(graph, options.precision, {}, passes::Parameters::trained).ok());
+  for (const Value& made : graph.values()) EXPECT_EQ(made.storage, DType::f32) << made.name;
+
+  const auto scaling = loss_scaling_of(options);
+  RefTensors feeds;
+  for (const Value& fed : graph.values()) {
+    if (fed.kind == ValueKind::temporary) continue;
+    RefTensor& tensor = feeds[fed.name] = {fed.shape.values(), std::vector<double>(fed.shape.elements(), 0.0)};
+    for (std::size_t i = 0; i < tensor.data.size() && fed.kind != ValueKind::state; ++i) {
+      const double x = std::sin(static_cast<double>(i) + (fed.name == "g" ? 0.5 : 0));
+      tensor.data[i] = fed.name == "g" ? 1e-5 * x * (scaling ? scaling->initial : 1) : x;
+    }
+  }
+  StepState state;
+  set_step(options, 0, state);
+  RefStepState step;
+  step.learning_rate[0] = state.learning_rate[0];
+  step.bias_correction1[0] = state.bias_correction1[0];
+  step.bias_correction2[0] = state.bias_correction2[0];
+  auto done = run_on_device(graph, feeds, step);
+  EXPECT_TRUE(done.ok()) << done.status().message();
+  return done.ok() ? *std::move(done) : RefTensors();
+}
+
+TEST_F(Precision, OptimizersStepAsInF32) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adamw8bit, OptimizerKind::lion,
+        OptimizerKind::rmsprop, OptimizerKind::adagrad, OptimizerKind::adafactor, OptimizerKind::lamb,
+        OptimizerKind::muon}) {
+    TrainOptions options;
+    options.optimizer = optimizer_defaults(kind);
+    for (const double scale : {0.0, 1024.0}) {
+      SCOPED_TRACE(cat(optimizer_name(kind), ", scale ", scale));
+      options.loss_scaling = LossScaling{.initial = scale};
+      options.precision = DType::f32;
+      const RefTensors wide = stepped(options);
+      EXPECT_TRUE(std::ranges::all_of(wide.at("w").data, [](double x) { return std::isfinite(x); }));
+      for (const DType precision : {DType::f16, DType::bf16}) {
+        options.precision = precision;
+        const RefTensors narrow = stepped(options);
+        for (const auto& [name, tensor] : wide) {
+          EXPECT_EQ(narrow.at(name).data, tensor.data) << name << " in " << dtype_name(precision) << ": no bit differs";
+        }
+      }
     }
   }
 }

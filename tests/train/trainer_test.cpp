@@ -98,6 +98,46 @@ TEST_F(TrainerTest, AnyMicroBatchGivesTheGradientOfTheWholeBatch) {
   }
 }
 
+/// Rows [7, 5] by a matrix: as samples of a batch, or all of one sample, whose output has no batch axis.
+TinyModel rows_by_matrix(bool batched) {
+  TinyModel model;
+  Builder b(model.graph);
+  const ValueId x = batched ? model.input("x", {5}) : model.graph.add_value("x", DType::f32, {1, 7, 5}, ValueKind::input).value();
+  const ValueId rows = batched ? x : b.reshape(x, {7, 5});
+  model.graph.add_output("y", b.node(Op::matmul, {rows, model.weight("w", {5, 3}, 0.5)}));
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  return model;
+}
+
+TEST_F(TrainerTest, MeansAreOverAllRowsOfAnOutputWithoutABatchAxis) {
+  for (const Loss loss : {Loss::mse, Loss::l1, Loss::huber, Loss::smooth_l1, Loss::bce, Loss::kl, Loss::focal,
+                          Loss::cross_entropy}) {
+    SCOPED_TRACE(loss_name(loss));
+    const bool labels = loss == Loss::cross_entropy;
+    TinyData samples = tiny_data(7, {5}, labels ? 3 : 0);
+    if (!labels) {
+      samples.fields[1].shape = {3};
+      samples.targets = tiny_data(21, {1}, 0, 5).targets;
+      for (float& target : samples.targets) target = 0.5f + 0.4f * target;
+    }
+    TinyData one = samples;
+    one.samples = 1;
+    one.fields[0].shape = {7, 5};
+    one.fields[1].shape = labels ? Shape{7} : Shape{7, 3};
+    TrainOptions options = sgd(1, 7);
+    options.loss.kind = loss;
+    const auto apart = make(rows_by_matrix(true), samples, options);
+    options.batch = 1;
+    const auto whole = make(rows_by_matrix(false), one, options);
+    ASSERT_TRUE(apart && whole);
+    const auto expected = losses_of(*apart, samples, 3, 7), found = losses_of(*whole, one, 3, 1);
+    ASSERT_EQ(expected.size(), 3u);
+    ASSERT_EQ(found.size(), 3u);
+    // Sums of 21 terms in another order, and three steps that follow from them.
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(found[i], expected[i], 1e-5 * std::abs(expected[i])) << i;
+  }
+}
+
 TEST_F(TrainerTest, IgnoredRowsAndShortBatchesAreWeightedRight) {
   const TinyModel model = tiny_mlp(5, 7, 3);
   TinyData padded = tiny_data(12, {5}, 3);

@@ -291,5 +291,29 @@ TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
   EXPECT_FALSE(plan_training(model.graph, options, request, gpu::Target{}).ok());
 }
 
+/// Thousands of layers: what grows with the square of their number would take minutes here.
+TEST(TrainingPlan, OfAChainOfThousandsOfLayers) {
+  constexpr int kLayers = 5000;
+  TinyModel model;
+  Builder b(model.graph);
+  ValueId x = model.input("x", {4});
+  for (int i = 0; i < kLayers; ++i) {
+    const ValueId weight = model.weight(cat("w", i), {4, 4}, 0.5);
+    x = b.node(Op::tanh, {b.add(b.node(Op::matmul, {x, weight}), model.weight(cat("b", i), {4}, 0.5))});
+  }
+  model.graph.add_output("y", x);
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  TrainOptions options;
+  options.loss.kind = Loss::mse;
+  options.batch = 8;
+  PlanRequest request;
+  request.evaluation = false;
+  const auto made = plan_training(model.graph, options, request, gpu::Target{});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->tensors.size(), 2u * kLayers);
+  // Each layer's result is kept for its backward pass, and nothing else.
+  EXPECT_LT(made->training.front().plan.transient_bytes, 2u * kLayers * 256 * 2);
+}
+
 }  // namespace
 }  // namespace graft::train::training_graph_test

@@ -71,6 +71,22 @@ TEST(ConvertUntrained, CosinesAndSines) {
   EXPECT_TRUE(untrained(used_by("Mul", {{"w", std::vector<float>(12, 1)}, {"b", std::vector<float>(12, 0)}})).empty());
 }
 
+TEST(ConvertUntrained, CosinesAndSinesAmongManyTables) {
+  std::vector<std::pair<std::string, std::vector<float>>> tables;
+  std::uint32_t state = 1;
+  for (int i = 0; i < 3000; ++i) {  // of one shape: comparing all pairs would take minutes
+    std::vector<float> values;
+    for (int k = 0; k < 12; ++k) values.push_back(static_cast<float>((state = state * 1664525 + 1013904223) >> 8) * 0x1p-24f);
+    tables.emplace_back(std::to_string(i), std::move(values));
+  }
+  tables.insert(tables.begin() + 700, {"s", angles(sine)});
+  tables.insert(tables.begin() + 2100, {"c", angles(cosine)});
+  const auto found = untrained(used_by("Mul", tables));
+  EXPECT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.at("c"), "it holds cosines and sines");
+  EXPECT_EQ(found.at("s"), "it holds cosines and sines");
+}
+
 TEST(ConvertUntrained, SinusoidsOfPositions) {
   std::vector<float> neighbours, halves;
   for (int i = 0; i < 3; ++i) {

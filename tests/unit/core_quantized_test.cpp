@@ -1,4 +1,5 @@
 #include "runtime/core/op_id.gen.h"
+#include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 
 #include <gtest/gtest.h>
@@ -180,6 +181,80 @@ TEST(Quantized, SearchedScalesLeaveLessErrorWhereItWeighs) {
     EXPECT_LT(weighted_error(dtype, x, weights, searched), 0.75 * weighted_error(dtype, x, weights, fast))
         << dtype_name(dtype);
   }
+}
+
+/// Numbers that other programs can make, too: sums of four words of the Mersenne twister.
+std::vector<float> bell_shaped(std::size_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> x(count);
+  for (float& value : x) {
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) sum += static_cast<double>(random()) / 0x1p32;
+    value = static_cast<float>(sum - 2);
+  }
+  return x;
+}
+
+// What ggml_quantize_chunk of llama.cpp's libggml (0.5.0) leaves of these numbers without an importance matrix: the root
+// of the errors' squares over that of the numbers'. tests/torch/ggml_blocks.py compares others.
+TEST(Quantized, LargeBlocksHaveNoMoreErrorThanGgmls) {
+  const std::vector<float> x = bell_shaped(65536, 3);
+  const float alike[] = {1};
+  double squares = 0;
+  for (const float value : x) squares += static_cast<double>(value) * value;
+  using Known = std::pair<DType, double>;
+  for (const auto& [dtype, ggml] : {Known{DType::q4_k, 0.068803}, Known{DType::q5_k, 0.034902}, Known{DType::q6_k, 0.017047}}) {
+    Bytes blocks(storage_bytes(dtype, x.size()));
+    quantize(dtype, x, blocks);
+    EXPECT_LT(std::sqrt(weighted_error(dtype, x, alike, blocks) / squares), ggml) << dtype_name(dtype);
+  }
+}
+
+TEST(Quantized, ImportanceNeverMakesItWorse) {
+  std::mt19937 random(6);
+  std::uniform_real_distribution<float> exponent(-9, 9);
+  const std::vector<float> x = bell_shaped(64 * 256, 7);
+  for (const DType dtype : kAll) {
+    std::vector<float> weights(256);
+    for (float& weight : weights) weight = std::pow(10.0f, exponent(random));
+    Bytes plain(storage_bytes(dtype, x.size())), weighed = plain;
+    quantize(dtype, x, plain);
+    quantize(dtype, x, weights, weighed);
+    const std::size_t bytes = storage_bytes(dtype, 256);
+    for (std::size_t row = 0; row < 64; ++row) {
+      const auto numbers = std::span(x).subspan(256 * row, 256);
+      const auto error = [&](const Bytes& of) {
+        const Bytes one(of.begin() + static_cast<std::ptrdiff_t>(row * bytes),
+                        of.begin() + static_cast<std::ptrdiff_t>((row + 1) * bytes));
+        return weighted_error(dtype, numbers, weights, one);
+      };
+      EXPECT_LE(error(weighed), error(plain) * (1 + 1e-6)) << dtype_name(dtype) << " row " << row;
+    }
+  }
+}
+
+TEST(Quantized, WhatNoScaleHoldsIsNamed) {
+  for (const DType dtype : kAll) {
+    std::vector<float> x(512, 0.5f);
+    Bytes blocks(storage_bytes(dtype, x.size()));
+    x[300] = 60000;
+    quantize(dtype, x, blocks);
+    EXPECT_TRUE(check_blocks("w", x, dtype, blocks).ok()) << dtype_name(dtype);
+    x[300] = -3e38f;
+    quantize(dtype, x, blocks);
+    const Status refused = check_blocks("w", x, dtype, blocks);
+    EXPECT_EQ(refused.message(), cat("The tensor \"w\" holds -3e+38 at element 300, which a block of ", dtype_name(dtype),
+                                     " cannot: its scale would exceed 65504, the largest number of f16."));
+  }
+  const float large[] = {1, -65519, 65520};
+  EXPECT_EQ(check_narrowing("w", large, DType::f16).message(),
+            "The tensor \"w\" holds 65520 at element 2, which f16 cannot: its largest number is 65504.");
+  EXPECT_TRUE(check_narrowing("w", std::span(large).first(2), DType::f16).ok());
+  EXPECT_TRUE(check_narrowing("w", large, DType::bf16).ok());
+  const float most[] = {std::numeric_limits<float>::max(), std::numeric_limits<float>::infinity()};
+  EXPECT_FALSE(check_narrowing("w", most, DType::bf16).ok());
+  EXPECT_TRUE(check_narrowing("w", std::span(most).last(1), DType::f16).ok()) << "it was infinite before";
+  EXPECT_TRUE(check_narrowing("w", most, DType::f32).ok());
 }
 
 /// Blocks of one scale, tried closely: no scale leaves much less than the one that was found.

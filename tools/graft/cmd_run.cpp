@@ -395,8 +395,10 @@ Status run_session(graft_context* context, graft_model* model, const RunArgument
   TRY_ASSIGN(const auto run, open_run(context, model, options, gradients, bindings, packed));
   graft_session* const session = run.session.get();
   for (const graft_tensor_info& input : tensors_of(session, GRAFT_INPUTS)) {
-    if (std::string_view(input.name) == kCotangentInput && !arrays.contains(kCotangentInput)) {
-      return invalid("\"", options.of, "\" has the shape ", dims_text(dims_of(input)),
+    const std::span<const std::int64_t> dims = dims_of(input);
+    const bool one = std::ranges::all_of(dims, [](std::int64_t size) { return size == 1; });
+    if (std::string_view(input.name) == kCotangentInput && !one && !arrays.contains(kCotangentInput)) {
+      return invalid("\"", options.of, "\" has the shape ", dims_text(dims),
                      "; what has more than one element needs a --cotangent of that shape.");
     }
   }

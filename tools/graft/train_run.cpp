@@ -490,6 +490,23 @@ Status TrainRun::write_result(RunEnd end) {
   return ok_status();
 }
 
+// Fails where more steps were left out than taken: what the run gives is not what was asked for. Says so where a tenth
+// or more were.
+Status TrainRun::check_learned() const {
+  TRY_ASSIGN(const graft_run_place place, ready_.place());
+  const std::string left_out = cat(place.skipped_steps, " of ", place.step,
+                                   " steps were left out, since their loss or gradients were not finite in ",
+                                   options_.train.precision, ".");
+  if (2 * place.skipped_steps > place.step) {
+    return invalid(left_out, " Too few were taken", options_.output.empty() ? "." : ": ", options_.output,
+                   options_.output.empty() ? "" : " was not written.",
+                   " A precision of bf16 or f32 reaches further, and a lower learning rate may help.");
+  }
+  const bool many = place.skipped_steps > 0 && 10 * place.skipped_steps >= place.step;
+  if (many) std::fprintf(stderr, "Warning: %s\n", left_out.c_str());
+  return ok_status();
+}
+
 Status TrainRun::finish(RunEnd end) {
   if (end == RunEnd::stopped) {
     TRY_ASSIGN(const graft_run_place place, ready_.place());
@@ -497,8 +514,15 @@ Status TrainRun::finish(RunEnd end) {
               place.samples_done == 0 ? "" : cat(" and ", place.samples_done, " samples of the next").c_str());
   }
   // Whatever fails, the rest is written all the same; the first failure is the run's.
-  const Status all[] = {save_checkpoint(), write_loss_curve(), write_fetched(),   write_profile(),
-                        write_ema(),       write_model(end),   metrics_.outcome()};
+  const Status learned = check_learned();
+  const Status all[] = {learned,
+                        save_checkpoint(),
+                        write_loss_curve(),
+                        write_fetched(),
+                        write_profile(),
+                        learned.ok() ? write_ema() : ok_status(),
+                        learned.ok() ? write_model(end) : ok_status(),
+                        metrics_.outcome()};
   const auto* const failed = std::ranges::find_if(all, [](const Status& status) { return !status.ok(); });
   return failed == std::end(all) ? ok_status() : *failed;
 }

@@ -85,6 +85,7 @@ class TrainRun {
   Status write_profile() const;
   Status write_model(RunEnd end);
   Status write_result(RunEnd end);
+  Status check_learned() const;
 
   const TrainArguments& options_;
   graft_context* const context_;

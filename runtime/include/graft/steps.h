@@ -66,6 +66,7 @@ typedef struct graft_run_place {
   uint64_t best_seen;    /* how many evaluations it looked at for the best one; 0: what follows is nothing */
   uint64_t best_step;
   double best;
+  uint64_t skipped_steps; /* of the whole run, as graft_metrics */
 } graft_run_place;
 
 /* Fills place. */

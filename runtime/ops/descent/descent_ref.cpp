@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/reference/ref_context.h"
 
@@ -11,12 +12,14 @@ namespace {
 struct Factor {
   double value = 1;
   bool skip = false;
+  std::optional<double> correction = {};  ///< the first, where the control has it
 };
 
 Factor factor_of(RefContext& c, std::size_t i) {
   if (!c.has(i)) return {};
   const auto control = c.in(i);
-  return {control[0], std::isnan(control[0]) || (control.size() > 1 && control[3] == 1)};
+  if (control.size() == 1) return {control[0], std::isnan(control[0])};
+  return {control[0], std::isnan(control[0]) || control[3] == 1, control[1]};
 }
 
 double rate_of(RefContext& c) {
@@ -65,7 +68,8 @@ void ref_rmsprop_step(RefContext& c) {
 void ref_adagrad_step(RefContext& c) {
   const Factor factor = factor_of(c, 3);
   if (factor.skip) return;
-  const double rate = rate_of(c) / (1 + c.step_state().step * c.attrs().number("lr_decay"));
+  const double steps = factor.correction.value_or(c.step_state().step);
+  const double rate = rate_of(c) / (1 + steps * c.attrs().number("lr_decay"));
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
     double& x = c.update(0)[i];
     const double g = c.in(1)[i] * factor.value + c.attrs().number("weight_decay") * x;
@@ -77,8 +81,10 @@ void ref_adagrad_step(RefContext& c) {
 void ref_moment_update(RefContext& c) {
   const Attrs& a = c.attrs();
   const auto mean = c.update(0);
-  const bool skip = factor_of(c, 2).skip;
-  const double weight = a.flag("from_step") ? c.step_state().bias_correction1[a.integer("group")] : a.number("weight");
+  const Factor factor = factor_of(c, 2);
+  const bool skip = factor.skip;
+  const double of_step = factor.correction.value_or(c.step_state().bias_correction1[a.integer("group")]);
+  const double weight = a.flag("from_step") ? of_step : a.number("weight");
   for (std::size_t i = 0; i < mean.size() && !skip; ++i) {
     const double x = a.flag("squared") ? c.in(1)[i] * c.in(1)[i] : c.in(1)[i];
     mean[i] = a.flag("lerp") ? mean[i] + weight * (x - mean[i]) : a.number("decay") * mean[i] + weight * x;

@@ -11,6 +11,8 @@
 #include "runtime/ops/weight_gemm.h"
 #include "shaders/gather/gather_grad_push.h"
 #include "shaders/gather/gather_push.h"
+#include "shaders/gather/gather_sort_push.h"
+#include "shaders/gather/gather_sorted_sum_push.h"
 #include "shaders/gather/gather_weight_push.h"
 #include "shaders/kernels.gen.h"
 
@@ -174,6 +176,39 @@ Status infer_grad(InferContext& c) {
   return ok_status();
 }
 
+/// Whether to sort the indices first: where each slice's owner looks at all of them, the work is their product. The
+/// sums and their order are the same.
+bool is_sorted_cheaper(Emitter& e, const push::GatherGradPush& push, std::uint64_t dy_elements) {
+  constexpr std::uint64_t kFewSteps = 8192;  // of workgroups that scan, for which nothing else is worth the dispatches
+  const std::uint64_t owners = push.by_index != 0 ? push.index_count : push.count;
+  const std::uint64_t scan = owners * push.column_tiles * ceil_div<std::uint64_t>(push.index_count, kWorkgroup);
+  const std::uint64_t sorted = e.out_shape().elements() + dy_elements + push.count + push.index_count;
+  if (scan < kFewSteps || scan / 4 < sorted / 32) return false;
+  const std::uint64_t bytes = 4 * (std::uint64_t{push.count} + push.index_count);
+  if (bytes <= e.workspace_left()) return true;
+  e.withhold(bytes);
+  return false;
+}
+
+Status emit_sorted_grad(Emitter& e, const push::GatherGradPush& scanning) {
+  const push::GatherSortPush push{scanning.index_count, scanning.axis_size, scanning.first, scanning.count};
+  const Slot ends = e.scratch(4 * std::uint64_t{push.rows}), order = e.scratch(4 * std::uint64_t{push.index_count});
+  const auto groups = [&](std::uint64_t invocations) { return e.spread(ceil_div(invocations, kWorkgroup)); };
+  GRAFT_TRY(emit_fill(e, {ends, Access::write}, push.rows, 0));
+  e.dispatch(shaders::KernelId::gather_sort__i32_count, {}, {{ends, Access::read_write}, e.in(0)}, push,
+             groups(push.index_count));
+  e.dispatch(shaders::KernelId::gather_sort__i32_scan, {}, {{ends, Access::read_write}}, push, {1, 1, 1});
+  e.dispatch(shaders::KernelId::gather_sort__i32_place, {},
+             {{ends, Access::read_write}, e.in(0), {order, Access::write}}, push, groups(push.index_count));
+  e.dispatch(shaders::KernelId::gather_sort__i32_sort, {}, {{ends, Access::read}, {order, Access::read_write}}, push,
+             groups(push.rows));
+  const push::GatherSortedSumPush sum{static_cast<std::uint32_t>(e.out_shape().elements()), push.rows, scanning.inner,
+                                      push.index_count};
+  e.dispatch(shaders::KernelId::gather_sorted_sum__f32, {},
+             {{ends, Access::read}, {order, Access::read}, e.in(1), e.out()}, sum, groups(sum.count));
+  return ok_status();
+}
+
 Status emit_grad(Emitter& e) {
   const std::uint64_t count = e.out_shape().elements();
   if (count == 0) return ok_status();
@@ -189,6 +224,11 @@ Status emit_grad(Emitter& e) {
   push.column_tiles = ceil_div<std::uint32_t>(push.columns, kColumnsOfGroup);
   // Every workgroup scans all indices: take as few workgroups as will do.
   push.by_index = push.axis_size / 2 > push.index_count;
+  push.first = static_cast<std::uint32_t>(first_row);
+  push.count = static_cast<std::uint32_t>(s.axis);
+  if (count <= binding_words(e.caps()) && is_sorted_cheaper(e, push, e.in_shape(1).elements())) {
+    return emit_sorted_grad(e, push);
+  }
   if (push.by_index != 0) GRAFT_TRY(emit_fill(e, e.out(), count, 0));
   std::uint64_t per_part = s.axis;
   if (s.outer == 1 && count > binding_words(e.caps())) {

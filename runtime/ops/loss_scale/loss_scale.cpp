@@ -63,7 +63,8 @@ Status emit_count(Emitter& e) {
 constexpr AttrSpec kStepAttrs[] = {
     {"initial", AttrType::number},        {"growth_factor", AttrType::number}, {"interval", AttrType::number},
     {"backoff_factor", AttrType::number}, {"max_norm", AttrType::number},      {"unscaled", AttrType::integer},
-    {"adam", AttrType::integer},          {"beta1", AttrType::number},         {"beta2", AttrType::number}};
+    {"corrections", AttrType::integer},   {"beta1", AttrType::number},         {"beta2", AttrType::number},
+    {"beta2_decay", AttrType::number}};
 
 Status infer_step(InferContext& c) {
   GRAFT_TRY(expect_state(c, 0));
@@ -78,6 +79,11 @@ Status infer_step(InferContext& c) {
   constexpr double kBelowOne = 1 - 0x1p-24;
   GRAFT_TRY(check_number(c.attrs(), "beta1", 0, 0, kBelowOne));
   GRAFT_TRY(check_number(c.attrs(), "beta2", 0, 0, kBelowOne));
+  GRAFT_TRY(check_number(c.attrs(), "beta2_decay", 0, -10, 0));
+  const std::int64_t corrections = c.attrs().integer("corrections");
+  if (corrections < kNoCorrections || corrections > kStepCount) {
+    return invalid("The attribute \"corrections\" is ", corrections, "; it must lie in [0, ", std::int64_t{kStepCount}, "].");
+  }
   if (c.attrs().number("max_norm") != 0 && !c.has(2)) return invalid("Clipping needs the squared norm as input 2.");
   c.output(DType::f32, Shape::of({kUpdateControlFields}));
   c.output(DType::f32, {});
@@ -96,7 +102,8 @@ Status emit_step(Emitter& e) {
                                      .unscaled = a.flag("unscaled"),
                                      .log_beta1 = log_of(a.number("beta1")),
                                      .log_beta2 = log_of(a.number("beta2")),
-                                     .adam = a.flag("adam"),
+                                     .corrections = static_cast<std::uint32_t>(a.integer("corrections")),
+                                     .beta2_decay = static_cast<float>(a.number("beta2_decay")),
                                      .has_loss = e.has(3)};
   e.dispatch(shaders::KernelId::loss_scale_step__f32, {},
              {e.update(0), e.in(1), e.in(e.has(2) ? 2 : 1), e.in(e.has(3) ? 3 : 1), e.out(0), e.out(1)}, push,

@@ -40,8 +40,19 @@ void ref_loss_scale_step(RefContext& c) {
   c.out(1)[0] = squared;
   const double t = state[kTaken] + 1;
   c.out(0)[0] = skip ? 0 : factor;
-  c.out(0)[1] = a.flag("adam") ? 1 - std::pow(a.number("beta1"), t) : 1;
-  c.out(0)[2] = a.flag("adam") ? 1 - std::pow(a.number("beta2"), t) : 1;
+  c.out(0)[1] = c.out(0)[2] = 1;
+  switch (a.integer("corrections")) {
+    case kAdamCorrections:
+      c.out(0)[1] = 1 - std::pow(a.number("beta1"), t);
+      c.out(0)[2] = 1 - std::pow(a.number("beta2"), t);
+      break;
+    case kAdafactorCorrections:
+      c.out(0)[1] = std::pow(t, a.number("beta2_decay"));
+      c.out(0)[2] = 1 / std::sqrt(t);
+      break;
+    case kStepCount: c.out(0)[1] = t - 1; break;
+    default: break;
+  }
   c.out(0)[3] = skip ? 1 : (t == 1 ? 2 : 0);
   state[kGrowing] = skip ? std::min(state[kGrowing], 0.0) - 1 : std::max(state[kGrowing], 0.0) + 1;
   if (skip && !lost) scale *= a.number("backoff_factor", 0.5);

@@ -88,6 +88,7 @@ graft_status graft_checkpoint_open(graft_trainer* trainer, const graft_checkpoin
       GRAFT_TRY(detail::to_status(opened->begin(loader)));
     }
     trainer->checkpointer = std::move(opened);
+    GRAFT_TRY_ASSIGN(trainer->skipped_before, trainer->trainer->skipped_steps());
     if (trainer->profile) trainer->profile->profile.set_next(trainer->trainer->state().step + 1);
     if (info == nullptr) return ok_status();
     graft_checkpoint_info out{};

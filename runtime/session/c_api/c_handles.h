@@ -142,6 +142,7 @@ struct graft_trainer {
   std::unique_ptr<graft::checkpoint::Cipher> cipher;
   std::unique_ptr<graft::Checkpointer> checkpointer;  ///< null where nothing is kept
   std::optional<graft::train::StepResult> last;       ///< of graft_trainer_last_step()
+  std::uint64_t skipped_before = 0;                   ///< steps that were left out before a resume
   bool ends_epoch = false;                            ///< that step
   std::optional<graft::RunObserver::Time> told;       ///< when it was; the app has had the time since
   std::string explanation;                            ///< of the last graft_trainer_describe()

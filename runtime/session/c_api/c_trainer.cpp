@@ -68,7 +68,7 @@ Status read_losses(const graft_trainer_options& options, train::TrainOptions& ou
   set_unless_zero(term.delta, options.huber_delta);
   if (options.own_smooth_l1_beta != 0) term.beta = options.smooth_l1_beta;
   if (options.own_margin != 0) term.margin = options.margin;
-  set_unless_zero(term.temperature, options.temperature);
+  if (options.temperature != 0) term.temperature = options.temperature;
   term.blank = options.blank;
   set_unless_zero(term.preference_beta, options.preference_beta);
   if (options.own_kto_weights != 0) {
@@ -266,8 +266,7 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
   if constexpr (!kHasLosses) return left_out("teachers", "losses");
   GRAFT_TRY_ASSIGN(taught, with_teacher(*trained, options.teacher->model));
   const double weight = options.own_distill_weight != 0 ? options.distill_weight : 0.5;
-  const double temperature = options.temperature != 0 ? options.temperature : kDistillTemperature;
-  GRAFT_TRY(learn_from_teacher(taught->graph, weight, temperature, wanted));
+  GRAFT_TRY(learn_from_teacher(taught->graph, weight, wanted));
   return &*taught;
 }
 

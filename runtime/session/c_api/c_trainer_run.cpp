@@ -225,6 +225,7 @@ graft_status graft_trainer_place(const graft_trainer* trainer, graft_run_place* 
     out.best_seen = best.seen;
     out.best_step = best.best_step;
     out.best = best.best;
+    out.skipped_steps = trainer->last ? trainer->last->skipped_steps : trainer->skipped_before;
     return write_info(out, place, "graft_run_place");
   });
 }
@@ -265,6 +266,7 @@ graft_status graft_trainer_restart(graft_trainer* trainer, graft_model* model) {
     GRAFT_TRY(check_restart(*trainer->trainer, own.model, from.model, own.stores_non_finite));
     GRAFT_TRY(reset_to_model(*trainer->trainer, from.model));
     trainer->last.reset();
+    trainer->skipped_before = 0;
     trainer->ends_epoch = false;
     return ok_status();
   });

@@ -179,7 +179,7 @@ std::string loss_text(const train::LossOptions& term) {
   add("focal-alpha", term.focal_alpha, usual.focal_alpha);
   add("delta", term.delta, usual.delta);
   add("beta", term.beta, usual.beta);
-  add("temperature", term.temperature, usual.temperature);
+  add("temperature", train::temperature_of(term), train::temperature_of(usual));
   if (term.kind == train::Loss::distill) add("distill-weight", term.distill_weight, 0);
   add("blank", term.blank, usual.blank);
   add("preference-beta", term.preference_beta, usual.preference_beta);

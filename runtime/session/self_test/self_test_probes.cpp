@@ -193,6 +193,7 @@ std::vector<OpProbe> other_probes() {
       {Op::linear_cross_entropy, {{{9, 16}}, {{40, 16}}, labels({9}, 40)}},
       {Op::linear_cross_entropy, {{{9, 16}}, {{40, 16}}, labels({9}, 40)}, {{"softcap", 2.0}}},
       {Op::gather, {{{9, 6}}, labels({4}, 9)}, {{"axis", std::int64_t{0}}}},
+      {Op::gather, {{{2048, 2}}, labels({1024}, 2048)}, {{"axis", std::int64_t{0}}}},
       {Op::gather_elements, {{{9, 6}}, labels({4, 6}, 9)}, {{"axis", std::int64_t{0}}}},
       {Op::scatter_elements, {{{9, 6}}, labels({12, 6}, 9), {{12, 6}}}, {{"reduction", std::string("add")}}},
       {Op::scatter_elements, {labels({9, 6}, 50), labels({12, 6}, 9), labels({12, 6}, 50)}},

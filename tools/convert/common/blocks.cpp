@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 
 namespace graft::convert {
@@ -62,6 +63,7 @@ Result<HostBuffer> to_blocks(DType dtype, std::span<const float> numbers, const 
   } else {
     quantize(dtype, numbers, std::vector<float>(dtype_block(dtype).elements, 1.0f), blocks.bytes());
   }
+  GRAFT_TRY(check_blocks(name, numbers, dtype, blocks.bytes()));
   error = {name, dtype};
   compare_blocks(numbers, scales.importance, blocks.bytes(), error);
   return blocks;

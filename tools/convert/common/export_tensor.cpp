@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platform/base/half.h"
+#include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 #include "runtime/core/source_order.h"
 #include "tools/convert/common/host_tensor.h"
@@ -33,6 +34,7 @@ Result<HostBuffer> with_rows(const ExportTensor& tensor) {
 }
 
 Result<HostBuffer> narrowed(std::span<const float> numbers, DType dtype, const std::string& name) {
+  GRAFT_TRY(check_narrowing(name, numbers, dtype));
   GRAFT_TRY_ASSIGN(HostBuffer out, HostBuffer::create(storage_bytes(dtype, numbers.size()), name));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::uint16_t bits = dtype == DType::f16 ? float_to_half(numbers[i]) : float_to_bfloat(numbers[i]);

@@ -51,6 +51,14 @@ ValueId limited(NodeContext& c, ValueId x, double low, double high) {
   return c.emit(Op::clip, {x}, {{"min", low}, {"max", high}});
 }
 
+/// The same, with a gradient of 0 at low and high too, as PyTorch's grid_sample has it.
+ValueId limited_inside(NodeContext& c, ValueId x, double low, double high) {
+  const ValueId inside =
+      c.emit(Op::logical_and, {c.emit(Op::greater, {x, scalar(c, low)}), c.emit(Op::less, {x, scalar(c, high)})});
+  const ValueId above = c.emit(Op::greater, {x, scalar(c, (low + high) / 2)});
+  return c.emit(Op::where, {inside, x, c.emit(Op::where, {above, scalar(c, high), scalar(c, low)})});
+}
+
 /// The indices of whole positions [.., P, T], and their weights where they count.
 Taps finished(NodeContext& c, ValueId at, ValueId weight, std::int64_t count, const SampledAxis& axis) {
   const double last = static_cast<double>(axis.size - 1);
@@ -81,7 +89,7 @@ ValueId row(NodeContext& c, std::vector<float> numbers) {
 
 ValueId brought_inside(NodeContext& c, ValueId position, const SampledAxis& axis) {
   const double last = static_cast<double>(axis.size - 1);
-  if (axis.beyond == Beyond::border) return limited(c, position, 0, last);
+  if (axis.beyond == Beyond::border) return limited_inside(c, position, 0, last);
   if (axis.beyond != Beyond::reflection) return position;
   return axis.corners ? reflected(c, position, 0, last) : reflected(c, position, -0.5, last + 0.5);
 }
@@ -108,7 +116,8 @@ ValueId cubic_weights(NodeContext& c, ValueId rest, double a) {
 }
 
 Taps linear_taps(NodeContext& c, ValueId position, const SampledAxis& axis) {
-  const ValueId x = apart(c, position);
+  ValueId x = apart(c, position);
+  if (axis.beyond == Beyond::reflection) x = limited_inside(c, x, 0, static_cast<double>(axis.size - 1));
   const ValueId base = c.emit(Op::floor, {x});
   const ValueId weight = linear_weights(c, c.emit(Op::sub, {x, base}));
   return finished(c, c.emit(Op::add, {base, row(c, {0, 1})}), weight, 2, axis);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "platform/base/half.h"
+#include "runtime/core/narrow.h"
 #include "platform/base/text.h"
 #include "tools/convert/common/export_tensor.h"
 #include "tools/convert/tflite/tflite_file.h"
@@ -57,6 +58,7 @@ std::int64_t quantized(float value, float scale, std::int64_t zero, std::int64_t
 /// The numbers as the tensor keeps them.
 Result<std::string> bytes_of(const TfliteTensor& tensor, const std::vector<float>& floats,
                              const TfliteQuantization& q) {
+  if (tensor.type == tfl::TensorType::FLOAT16) GRAFT_TRY(check_narrowing(tensor.name, floats, DType::f16));
   std::string out;
   const TfliteSlices slices = slices_of(tensor);
   const auto range =
