@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "platform/base/names.h"
 #include "runtime/data/csv_reader.h"
 
 namespace graft::data {
@@ -9,7 +10,7 @@ namespace graft::data {
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::size_t end = std::min(find_separator(text, {&separator, 1}, begin), text.size());
     parts.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -17,9 +18,9 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 NamedValue named_value(std::string_view text, char separator) {
-  const std::size_t at = text.find(separator);
+  const std::size_t at = find_separator(text, {&separator, 1});
   if (at == std::string_view::npos) return {"", std::string(text)};
-  return {std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+  return {plain_name(text.substr(0, at)), std::string(text.substr(at + 1))};
 }
 
 std::optional<std::string> OptionReader::text(std::string_view name) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "platform/base/checked.h"
+#include "platform/base/names.h"
 #include "runtime/data/column.h"
 #include "runtime/data/csv.h"
 #include "runtime/data/digits.h"
@@ -33,7 +34,9 @@ Status add_named_npy(std::string_view section, Role role, const FileOptions& fil
 CsvColumns csv_columns(std::string_view text) {
   auto [name, columns] = named_value(text, ':');
   if (name.empty()) name = columns;
-  return {std::move(name), split(columns, ',')};
+  std::vector<std::string> all;
+  for (const std::string& column : split(columns, ',')) all.push_back(plain_name(column));
+  return {std::move(name), std::move(all)};
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ OpenResult open_npy_spec(const Opening& o) {
   GRAFT_TRY(o.options.flag("integers").status());  // what said before that whole numbers stay so; now they always do
   Columns columns;
   const auto& given = o.spec.arguments;
-  const auto has_name = [](const std::string& a) { return a.find('=') != a.npos && a.find('=') < a.find('/'); };
+  const auto has_name = [](const std::string& a) { return find_separator(a, "=") < a.find('/'); };
   const bool named = o.spec.sections.size() > 1 || (!given.empty() && std::ranges::all_of(given, has_name));
   if (named) {
     if (o.spec.sections.size() > 2) return invalid("A data set of this kind is written ", kNpyUsage, ".");

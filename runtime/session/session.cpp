@@ -261,6 +261,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   GRAFT_TRY_ASSIGN(SessionGraph made, bound_graph(model, options));
   bound->graph = std::move(made.graph);
   bound->rules = std::move(made.rules);
+  GRAFT_TRY_ASSIGN(bound->wide, session->wide_integers(options.bindings));
   session->adapters_ = LiveAdapters(bound->graph, base_text(model));
   const gpu::Target& target = session->target();
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(bound->graph, target, options.plan));
@@ -320,6 +321,15 @@ Status Session::check_input(const PlanPort& port, std::span<const std::byte> byt
   return invalid("The input \"", port.name, "\" ", passes::offence_text(*rule, bytes, *offence, port.shape.values()));
 }
 
+Result<std::optional<passes::WideIntegers>> Session::wide_integers(const Bindings& bindings) const {
+  if (!passes::WideIntegers::computes(model_->graph)) return std::optional<passes::WideIntegers>();
+  GRAFT_TRY_ASSIGN(Graph graph, graft::bind(model_->graph, bindings));
+  return std::optional<passes::WideIntegers>(std::in_place, std::move(graph), [&](const std::string& name) {
+    const ValueId value = model_->graph.find_value(name);
+    return value.valid() ? model_->weight(value) : std::nullopt;
+  });
+}
+
 Status Session::set_input(std::string_view name, std::span<const std::byte> bytes) {
   return on_device([&]() -> Status {
     GRAFT_TRY(try_resume());
@@ -334,6 +344,7 @@ Status Session::try_set_input(std::string_view name, std::span<const std::byte> 
     if (is_bound(name)) return invalid("The input \"", name, "\" is bound to memory of the app's.");
     GRAFT_TRY(check_input(ports[i], bytes));
     given_[i] = true;
+    if (now_->wide && ports[i].dtype == DType::i32) now_->wide->set_input(ports[i].name, passes::span_of(bytes));
     const auto staging = now_->program->input(i);
     if (!staging.empty()) std::ranges::fill(std::ranges::copy(bytes, staging.begin()).out, staging.end(), std::byte{0});
     if (kHasRecovery && options_.reopen) {
@@ -366,6 +377,7 @@ Status Session::try_bind(std::string_view name, const std::optional<gpu::Externa
   const auto& ports = plan().inputs;
   const auto port = std::ranges::find(ports, name, &PlanPort::name);
   if (port != ports.end()) given_[static_cast<std::size_t>(port - ports.begin())] = memory.has_value();
+  if (now_->wide) now_->wide->set_input(std::string(name), std::nullopt);  // of the app's memory nothing is known
   return ok_status();
 }
 
@@ -386,6 +398,9 @@ Status Session::run(const StepState& state) {
     if (given_[i] || !port.used) continue;
     if (!is_implied(port)) return invalid("The input \"", port.name, "\" was not given.");
     implied = i;
+  }
+  if (now_->wide) {
+    if (const std::string overflow = now_->wide->find_overflow(); !overflow.empty()) return unsupported(overflow);
   }
   return on_device([&]() -> Status {
     GRAFT_TRY(try_resume());

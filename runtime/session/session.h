@@ -21,6 +21,7 @@
 #include "runtime/passes/input_rules.h"
 #include "runtime/passes/packed_inputs.h"
 #include "runtime/passes/precision.h"
+#include "runtime/passes/wide_integers.h"
 
 namespace graft {
 
@@ -146,6 +147,7 @@ class Session {
     Bindings bindings;
     Graph graph;
     std::vector<passes::InputRule> rules;
+    std::optional<passes::WideIntegers> wide = {};  ///< if the source computes in 64 bits
     std::map<std::string, std::unique_ptr<gpu::Buffer>, std::less<>> imported = {};  ///< by what is bound to it
     std::unique_ptr<Program> program;                                                ///< null while paused
   };
@@ -169,6 +171,7 @@ class Session {
   Status try_resize(const Bindings& bindings);
   Status unbind_all();
   Status check_input(const PlanPort& port, std::span<const std::byte> bytes) const;
+  Result<std::optional<passes::WideIntegers>> wide_integers(const Bindings& bindings) const;
   Result<Bindings> within_bound(const Bindings& sizes) const;
   Result<std::unique_ptr<Sized>> make_sized(const Bindings& bindings);
   const gpu::Target& target() const { return options_.target ? *options_.target : device_->target(); }

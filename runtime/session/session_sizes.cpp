@@ -74,6 +74,7 @@ Result<std::unique_ptr<Session::Sized>> Session::make_sized(const Bindings& bind
   GRAFT_TRY_ASSIGN(SessionGraph made, graph_of(*model_, options_, bindings, only(texts)));
   sized->graph = std::move(made.graph);
   sized->rules = std::move(made.rules);
+  GRAFT_TRY_ASSIGN(sized->wide, wide_integers(bindings));
   if (made.constants.size() != constants_.size()) {
     return unsupported("At these sizes the model needs other constants than at the largest: make a session for them.");
   }

@@ -1,3 +1,4 @@
+#include "platform/base/names.h"
 #include "runtime/core/features.gen.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/passes/packed_sequences.h"
@@ -135,7 +136,7 @@ Status learn_from_teacher(const Graph& taught, double weight, train::TrainOption
   }
   if (loss.output.empty()) {
     const bool named = taught.resolve("logits").ok();
-    loss.output = named ? "logits" : taught.outputs().front().name;
+    loss.output = named ? "logits" : quoted_name(taught.outputs().front().name);
   }
   loss.output += cat(",", kTeacherLogits);
   loss.kind = train::Loss::distill;
@@ -147,7 +148,7 @@ train::TrainOptions without_teacher(train::TrainOptions options) {
   train::LossOptions& loss = options.loss;
   if (loss.kind != train::Loss::distill) return options;
   loss.kind = train::Loss::cross_entropy;
-  loss.output.resize(std::min(loss.output.find(','), loss.output.size()));
+  loss.output.resize(std::min(find_separator(loss.output, ","), loss.output.size()));
   loss.temperature.reset();
   return options;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "platform/base/names.h"
 #include "platform/base/text.h"
 #include "runtime/core/built_ops.gen.h"
 #include "runtime/core/counted_rows.h"
@@ -110,7 +111,7 @@ Result<ValueId> loss_input(const Graph& graph, ValueId value, const LossOptions&
 /// The outputs of a term that names none: the first ones, and where there are several terms, the next for each.
 Result<std::vector<ValueId>> outputs_of_term(const Graph& graph, const LossOptions& term, std::size_t number,
                                              bool several) {
-  const std::vector<std::string> names = split_text(term.output, ',');
+  const std::vector<std::string> names = split_names(term.output);
   const std::size_t wanted = outputs_of(term.kind);
   std::vector<ValueId> values;
   for (const std::string& name : names) {

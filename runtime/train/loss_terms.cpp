@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "platform/base/names.h"
 #include "platform/base/text.h"
 #include "runtime/core/features.h"
 #include "runtime/core/op_def.h"
@@ -85,7 +86,8 @@ Result<double> take_weight(std::string_view& text) {
 
 /// Where the term that begins at `from` ends: names may hold '+', so what follows one must begin a term.
 std::size_t end_of_term(std::string_view text, std::size_t from) {
-  for (std::size_t plus = text.find('+', from); plus != std::string_view::npos; plus = text.find('+', plus + 1)) {
+  for (std::size_t plus = find_separator(text, "+", from); plus != std::string_view::npos;
+       plus = find_separator(text, "+", plus + 1)) {
     std::string_view rest = text.substr(plus + 1);
     if (!take_weight(rest).ok()) continue;
     if (parse_loss(rest.substr(0, rest.find_first_of(":+"))).ok()) return plus;
@@ -100,9 +102,9 @@ Result<LossOptions> parse_term(std::string_view text, const LossOptions& like) {
   GRAFT_TRY_ASSIGN(term.kind, parse_loss(text.substr(0, colon)));
   if (colon == text.size()) return term;
   const std::string_view names = text.substr(colon + 1);
-  const std::size_t equals = names.rfind('=');
+  const std::size_t equals = rfind_separator(names, "=");
   term.output = names.substr(0, equals);
-  if (equals != std::string_view::npos) term.target = names.substr(equals + 1);
+  if (equals != std::string_view::npos) term.target = plain_name(names.substr(equals + 1));
   if (names.empty() || (equals != std::string_view::npos && (term.output.empty() || term.target.empty()))) {
     return invalid("The loss \"", text, "\" lacks a name; KIND:OUTPUT and KIND:OUTPUT=FIELD are known.");
   }
@@ -116,7 +118,7 @@ std::vector<LossOptions*> terms_of(TrainOptions& options) {
 }
 
 bool is_value(const Graph& model, const std::string& names) {
-  for (const std::string& name : split_text(names, ',')) {
+  for (const std::string& name : split_names(names)) {
     if (!model.resolve(name).ok()) return false;
   }
   return true;
@@ -237,8 +239,10 @@ Status set_targets(const Graph& model, const std::vector<data::Field>& fields, T
   };
   std::size_t next = 0;
   for (LossOptions* const term : terms_of(options)) {
-    if (term->target.empty() && !term->output.empty() && !is_value(model, term->output) && find(term->output)) {
-      std::swap(term->target, term->output);
+    const std::string output = plain_name(term->output);
+    if (term->target.empty() && !output.empty() && !is_value(model, term->output) && find(output)) {
+      term->target = output;
+      term->output.clear();
     }
     if (!has_target(term->kind) || labels.empty()) continue;
     const data::Field* field = term->target.empty() ? nullptr : find(term->target);
@@ -246,7 +250,7 @@ Status set_targets(const Graph& model, const std::vector<data::Field>& fields, T
       return invalid("The data set has no target \"", term->target, "\", which the loss ", loss_name(term->kind),
                      " asks for.");
     }
-    if (field == nullptr && !term->output.empty()) field = find(term->output);
+    if (field == nullptr && !term->output.empty()) field = find(plain_name(term->output));
     // Targets in order: several terms may share the only one.
     if (field == nullptr) field = labels[std::min(next, labels.size() - 1)];
     ++next;

@@ -59,9 +59,9 @@ void main() {
   const UNIT g = restored(kSecond, 1u, kept[3]);
   const UNIT c = cells[p.hidden_at + index];
   const UNIT before = told(kIsFirst) ? state[2u * p.place + index] : cells_before[p.before_at + index];
-  const UNIT active_c = activated(kThird, 2u, c);
+  const UNIT active_c = activation(kThird, 2u, c);
   const UNIT dout = dh * active_c * slope(kFirst, 0u, kept[1], o);
-  UNIT dc = state[p.place + index] + dh * o * slope(kThird, 2u, c, active_c);
+  UNIT dc = state[p.place + index] + dh * o * activation_slope(kThird, 2u, c, active_c);
   if (told(kHasPeepholes)) dc += dout * peepholes[p.hidden + own.at];
   if (kClipsCell) dc = through_limit(dc, f * before + i * g);
   const UNIT df = dc * before;

@@ -52,7 +52,7 @@ void main() {
   if (kClipsCell) c = clamp(c, UNIT(-p.clip), UNIT(p.clip));
   if (told(kHasPeepholes)) sums[1] += peepholes[p.hidden + own.at] * c;
   const UNIT o = activated(kFirst, 0u, sums[1]);
-  const UNIT h = o * activated(kThird, 2u, c);
+  const UNIT h = o * activation(kThird, 2u, c);
   store_gates(own, saved(sums[0], i), saved(sums[1], o), saved(sums[2], f), saved(sums[3], g));
   state[index] = h;
   state[p.place + index] = c;

@@ -59,8 +59,7 @@ float slope_one(uint kind, float x, float y, float alpha, float beta) {
 
 UNIT limited(UNIT x) { return kClips ? clamp(x, UNIT(-p.clip), UNIT(p.clip)) : x; }
 
-UNIT activated(uint kind, uint which, UNIT sum) {
-  const UNIT x = limited(sum);
+UNIT activation(uint kind, uint which, UNIT x) {
 #ifdef QUADS
   return vec4(activated_one(kind, x.x, p.alpha[which], p.beta[which]),
               activated_one(kind, x.y, p.alpha[which], p.beta[which]),
@@ -71,16 +70,25 @@ UNIT activated(uint kind, uint which, UNIT sum) {
 #endif
 }
 
-UNIT slope(uint kind, uint which, UNIT sum, UNIT y) {
-  const UNIT x = limited(sum);
+// Of a gate, whose sum may be clipped first.
+UNIT activated(uint kind, uint which, UNIT sum) { return activation(kind, which, limited(sum)); }
+
+UNIT activation_slope(uint kind, uint which, UNIT x, UNIT y) {
 #ifdef QUADS
-  const vec4 slopes = vec4(slope_one(kind, x.x, y.x, p.alpha[which], p.beta[which]),
-                           slope_one(kind, x.y, y.y, p.alpha[which], p.beta[which]),
-                           slope_one(kind, x.z, y.z, p.alpha[which], p.beta[which]),
-                           slope_one(kind, x.w, y.w, p.alpha[which], p.beta[which]));
+  return vec4(slope_one(kind, x.x, y.x, p.alpha[which], p.beta[which]),
+              slope_one(kind, x.y, y.y, p.alpha[which], p.beta[which]),
+              slope_one(kind, x.z, y.z, p.alpha[which], p.beta[which]),
+              slope_one(kind, x.w, y.w, p.alpha[which], p.beta[which]));
+#else
+  return slope_one(kind, x, y, p.alpha[which], p.beta[which]);
+#endif
+}
+
+UNIT slope(uint kind, uint which, UNIT sum, UNIT y) {
+  const UNIT slopes = activation_slope(kind, which, limited(sum), y);
+#ifdef QUADS
   return kClips ? mix(vec4(0.0), slopes, lessThan(abs(sum), vec4(p.clip))) : slopes;
 #else
-  const float slopes = slope_one(kind, x, y, p.alpha[which], p.beta[which]);
   return kClips && !(abs(sum) < p.clip) ? 0.0 : slopes;
 #endif
 }

@@ -170,8 +170,7 @@ def from_archive(folder, name):
             array = None if data is None else read_tensor(data, value)
             if array is None or array.dtype == object:
                 raise Unable(f"its {kind} {value.name} is no tensor of numbers")
-            if array.size or kind == "output":  # of an input that holds nothing all is known, and it is none of graft's
-                side[value.name] = array
+            side[value.name] = array
         sides.append(side)
     return Item(name, f"{folder}/net.onnx", sides[0], sides[1], CASES_TOLERANCE, trained=False)
 

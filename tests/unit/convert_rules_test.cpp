@@ -157,6 +157,43 @@ std::vector<Row> rows() {
        {x2},
        {ints("c", {2}, {4, 3})},
        "+reshape"},
+      {"an attribute that no rule reads",
+       {onnx_node("Relu", {"x"}, {"y"}, {int_attribute("alpha", 1)})},
+       {x2},
+       {},
+       "its attribute \"alpha\" (1) is not supported"},
+      {"an attribute of another kind",
+       {onnx_node("Softmax", {"x"}, {"y"}, {text_attribute("axis", "1")})},
+       {x2},
+       {},
+       "its attribute \"axis\" (\"1\") is not supported"},
+      {"an attribute of a folded node",
+       {onnx_node("Shape", {"x"}, {"s"}, {int_attribute("stop", 1)}), onnx_node("Reshape", {"x", "s"}, {"y"})},
+       {x2},
+       {},
+       "its attribute \"stop\" (1) is not supported"},
+      {"an attribute that cannot matter",
+       {onnx_node("TopK", {"x", "k"}, {"y", "i"}, {int_attribute("sorted", 0)})},
+       {x2},
+       {ints("k", {1}, {2})},
+       "+top_k"},
+      {"a harmless attribute with the one value that is harmless",
+       {node_of("com.microsoft", "Attention", {"x", "w"}, {int_attribute("num_heads", 2), int_attribute("past_present_share_buffer", 1)})},
+       {x3},
+       {float_tensor("w", {4, 12}, floats(std::vector<float>(48, 0.5F)))},
+       "its attribute \"past_present_share_buffer\" (1) is not supported"},
+      {"a newer opset", {onnx_node("Relu", {"x"}, {"y"})}, {x2}, {}, "Its opset is 28, and 27 is the newest", 28},
+      {"the newest opset", {onnx_node("Relu", {"x"}, {"y"})}, {x2}, {}, "+relu", 27},
+      {"nine axes",
+       {onnx_node("Add", {"x", "w"}, {"y"})},
+       {x2},
+       {float_tensor("w", std::vector<std::int64_t>(9, 1), floats({1}))},
+       "it has 9 axes, and tensors of more than 8 axes are not supported"},
+      {"an input of nine axes",
+       {onnx_node("Relu", {"x"}, {"y"})},
+       {float_value("x", std::vector<std::int64_t>(9, 1))},
+       {},
+       "has 9 axes, and tensors of more than 8 axes are not supported"},
   };
 }
 
@@ -174,6 +211,23 @@ TEST(ConvertRules, WhatIsTakenAndWhatIsRefused) {
     const std::string text = graph_text(converted->model.graph);
     EXPECT_NE(text.find(expected.substr(1) + "("), std::string::npos) << row.name << ":\n" << text;
   }
+}
+
+TEST(ConvertRules, OnlyDimensionsThatThereAreAreBound) {
+  const Row row = {"", {onnx_node("Relu", {"x"}, {"y"})}, {named_value("x", {"rows", "3"})}, {}, ""};
+  const auto bound = [&](const char* name) {
+    const std::string file = onnx_file(parts_of(row));
+    auto graph = convert::parse_onnx(std::as_bytes(std::span(file)));
+    convert::ConvertOptions options;
+    options.bindings[name] = 2;
+    return convert::convert_onnx(std::move(graph).value(), "test.onnx", options);
+  };
+  EXPECT_TRUE(bound("rows").ok());
+  const auto refused = bound("row");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("There is no dimension \"row\" to bind; the open dimensions are rows."),
+            std::string::npos)
+      << refused.status().message();
 }
 
 TEST(ConvertRules, TheReportNamesFileOpsetAndProducer) {

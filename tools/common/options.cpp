@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
+#include <set>
+
+#include "platform/base/names.h"
 
 namespace graft::cli {
 
@@ -13,35 +18,41 @@ void add_precision_flag(CLI::App& app, std::string& precision) {
                  "Storage of intermediate results and of weights that are not trained: f32, f16 or bf16 (default f32)");
 }
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    if (end > start) parts.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
+std::vector<std::string> split_list(const std::string& text) { return split_names(text); }
 
 std::vector<std::string> split_lists(const std::vector<std::string>& texts) {
   std::vector<std::string> all;
-  for (const std::string& text : texts) {
-    for (std::string& item : split_list(text)) all.push_back(std::move(item));
-  }
+  for (const std::string& text : texts) std::ranges::move(split_names(text), std::back_inserter(all));
   return all;
 }
 
+std::vector<std::string> split_items(const std::string& text) { return split_parts(text); }
+
+std::vector<std::string> split_items(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) std::ranges::move(split_parts(text), std::back_inserter(all));
+  return all;
+}
+
+std::string unquoted(const std::string& name) { return plain_name(name); }
+
+std::string quoted(const std::string& name) { return quoted_name(name); }
+
+std::size_t find_separator(const std::string& text, char separator) {
+  return graft::find_separator(text, {&separator, 1});
+}
+
 Result<std::pair<std::string, std::string>> parse_assignment(const std::string& text, const char* option) {
-  const std::size_t equals = text.find('=');
+  const std::size_t equals = find_separator(text, '=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
     return invalid(option, " takes NAME=VALUE; \"", text, "\" is not that.");
   }
-  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+  return std::pair(plain_name(text.substr(0, equals)), text.substr(equals + 1));
 }
 
 Result<Bindings> parse_bindings(const std::vector<std::string>& items) {
   Bindings bindings;
-  for (const std::string& part : split_lists(items)) {
+  for (const std::string& part : split_items(items)) {
     TRY_ASSIGN(const auto pair, parse_assignment(part, "--bind"));
     std::int64_t size = 0;
     const auto [end, failure] = std::from_chars(pair.second.data(), pair.second.data() + pair.second.size(), size);
@@ -111,6 +122,29 @@ std::string npy_file_name(std::string name) {
       name.begin(), name.end(), [](char c) { return c == '/' || c == ':' || c == '\\'; }, '_');
   if (name.empty() || name[0] == '.') name = "_" + name;
   return fitting_name(name, ".npy");
+}
+
+std::map<std::string, std::string, std::less<>> npy_file_names(const std::vector<std::string>& names) {
+  const auto folded = [](std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  std::map<std::string, std::string, std::less<>> files;
+  std::set<std::string> taken;
+  // Gradients come first, then names that are file names as they stand, so that these keep them in any order of names.
+  const auto rank = [](const std::string& name) { return name.starts_with("grad:") ? 0 : npy_file_name(name) == name + ".npy" ? 1 : 2; };
+  const std::set<std::string> sorted(names.begin(), names.end());
+  for (const int turn : {0, 1, 2}) {
+    for (const std::string& name : sorted) {
+      const std::string file = npy_file_name(name);
+      if (rank(name) != turn) continue;
+      const std::string stem = file.substr(0, file.size() - std::string_view(".npy").size());
+      std::string own = file;
+      for (int k = 2; !taken.insert(folded(own)).second; ++k) own = fitting_name(stem, cat("~", k, ".npy"));
+      files.emplace(name, std::move(own));
+    }
+  }
+  return files;
 }
 
 }  // namespace graft::cli

@@ -135,20 +135,20 @@ Status read_open(const std::string& text, Wanted& wanted) {
   if (!is_symbol(pair.first) || failed != std::errc() || stop != end) {
     return invalid("--open takes SYMBOL=INPUT:AXIS, as in batch=x:0; \"", text, "\" is not that.");
   }
-  wanted.opens.emplace_back(std::move(pair.first), pair.second.substr(0, colon));
+  wanted.opens.emplace_back(std::move(pair.first), unquoted(pair.second.substr(0, colon)));
   wanted.axes.push_back(static_cast<std::int64_t>(axis));
   return ok_status();
 }
 
 /// Of --constant: patterns of tensors, and contents of inputs ("NAME=FILE.npy").
 Status read_constants(const std::vector<std::string>& given, Wanted& wanted) {
-  for (const std::string& item : split_lists(given)) {
+  for (const std::string& item : split_items(given)) {
     if (item.find('=') == std::string::npos || !item.ends_with(".npy")) {
-      wanted.constants.push_back(item);
+      wanted.constants.push_back(unquoted(item));
       continue;
     }
     const auto equals = item.rfind('=');
-    const std::string input = item.substr(0, equals);
+    const std::string input = unquoted(item.substr(0, equals));
     if (std::ranges::find(wanted.contents, input, &Texts::value_type::first) != wanted.contents.end()) {
       return invalid("--constant gives \"", input, "\" twice.");
     }
@@ -184,7 +184,7 @@ Status write_example(const ConvertArguments& options) {
 Status read_wanted(const ConvertArguments& options, Wanted& wanted) {
   TRY_ASSIGN(wanted.bind, parse_bindings(options.bind));
   TRY(read_constants(options.constants, wanted));
-  for (const std::string& item : split_lists(options.open)) TRY(read_open(item, wanted));
+  for (const std::string& item : split_items(options.open)) TRY(read_open(item, wanted));
   wanted.parameters = split_lists(options.parameters);
   for (const std::string& item : options.lengths) {
     TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));

@@ -1,6 +1,7 @@
 // graft run and graft grad: a model on .npy files, forward or differentiated.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -92,8 +93,8 @@ struct ByteInput {
 
 /// "image:scale=0.0039,offset=-0.5,layout=nhwc".
 Result<ByteInput> parse_bytes(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  ByteInput input{text.substr(0, colon), false, {}, {}};
+  const std::size_t colon = find_separator(text, ':');
+  ByteInput input{unquoted(text.substr(0, colon)), false, {}, {}};
   for (const std::string& item : split_list(colon == std::string::npos ? "" : text.substr(colon + 1))) {
     TRY_ASSIGN(const auto pair, parse_assignment(item, "--bytes NAME:"));
     if (pair.first == "scale" || pair.first == "offset") {
@@ -163,7 +164,7 @@ Status bind_from_inputs(graft_context* context, graft_model* model, const Arrays
     const auto found = arrays.find(input.name);
     if (found == arrays.end() && graft_model_reads_input(model, i) == 0) continue;
     if (found == arrays.end())
-      return invalid("The input \"", input.name, "\" is missing; give --input ", input.name, "=FILE.npy.");
+      return invalid("The input \"", input.name, "\" is missing; give --input ", quoted(input.name), "=FILE.npy.");
     const std::vector<std::int64_t>& given = found->second.dims;
     if (given.size() != input.rank) {
       graft_tensor_text text = {};
@@ -195,7 +196,7 @@ Result<Bindings> known_bindings(graft_context* context, graft_model* model, cons
   TRY(checked(graft_model_known_bindings(model, raw.data(), raw.size(), &known, &count, &missing), context));
   if (*missing != '\0') {
     std::string flags;
-    for (const std::string& name : split_list(missing)) flags += cat(flags.empty() ? "" : ",", name, "=N");
+    for (const std::string& name : split_text(missing, ',')) flags += cat(flags.empty() ? "" : ",", name, "=N");
     return invalid("The model has dimensions without a size; give --bind ", flags, ".");
   }
   Bindings out;
@@ -208,6 +209,15 @@ Status misfit(const std::string& name, const graft_tensor_info& takes, const Npy
                  "; the file has ", npy_type_name(array.type), dims_text(array.dims), ".");
 }
 
+bool holds_non_finite(const NpyArray& array) {
+  for (std::size_t at = 0; at + sizeof(float) <= array.bytes; at += sizeof(float)) {
+    float number = 0;
+    std::memcpy(&number, array.data.get() + at, sizeof number);
+    if (!std::isfinite(number)) return true;
+  }
+  return false;
+}
+
 /// What is no input of the session, since nothing reads it, is left alone.
 Status feed(graft_context* context, graft_session* session, const std::string& name, const NpyArray& array,
             bool as_bytes) {
@@ -215,7 +225,9 @@ Status feed(graft_context* context, graft_session* session, const std::string& n
     if (name != input.name) continue;
     const bool fits = type_of(input) == array.type && std::ranges::equal(dims_of(input), array.dims);
     if (!as_bytes && !fits) return misfit(name, input, array);
-    return checked(graft_session_set_input(session, name.c_str(), array.data.get(), array.bytes), context);
+    const Status fed = checked(graft_session_set_input(session, name.c_str(), array.data.get(), array.bytes), context);
+    if (fed.ok() || !fits || array.type != NpyType::f32 || !holds_non_finite(array)) return fed;
+    return error(fed.code(), fed.message(), " --allow-non-finite takes NaN and infinity.");
   }
   return ok_status();
 }
@@ -248,6 +260,9 @@ Status write_outputs(graft_context* context, graft_session* session, graft_model
     sources.emplace(text.name, text.source_dtype);
   }
   TRY(make_folders(folder));
+  std::vector<std::string> names;
+  for (const graft_tensor_info& output : tensors_of(session, GRAFT_OUTPUTS)) names.emplace_back(output.name);
+  const FileNames files = npy_file_names(names);
   for (const graft_tensor_info& output : tensors_of(session, GRAFT_OUTPUTS)) {
     const void* data = nullptr;
     std::size_t bytes = 0;
@@ -255,7 +270,7 @@ Status write_outputs(graft_context* context, graft_session* session, graft_model
     TRY(checked(graft_session_output(session, output.name, &data, &bytes, &info), context));
     const std::span<const std::byte> contents(static_cast<const std::byte*>(data), bytes);
     const auto source = sources.find(output.name);
-    TRY(write_array(folder, info, contents, source == sources.end() ? std::string() : source->second));
+    TRY(write_array(folder, files, info, contents, source == sources.end() ? std::string() : source->second));
     print_classes(info, contents, classes);
   }
   return ok_status();
@@ -272,7 +287,8 @@ Status run_split(graft_context* context, graft_model* model, const RunArguments&
   const PublicBindings sizes(bindings);
   graft_gradient_options wanted = {};
   wanted.struct_size = sizeof wanted;
-  wanted.of = options.of.c_str();
+  const std::string of = unquoted(options.of);
+  wanted.of = of.c_str();
   wanted.wrt = names.data();
   wanted.wrt_count = names.size();
   wanted.bindings = sizes.data();
@@ -310,12 +326,13 @@ Status run_split(graft_context* context, graft_model* model, const RunArguments&
   std::vector<std::string> sorted = wrt;
   std::ranges::sort(sorted);
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  const FileNames files = npy_file_names(sorted);
   for (const std::string& name : sorted) {
     const void* data = nullptr;
     std::size_t bytes = 0;
     graft_tensor_info tensor = {};
     TRY(checked(graft_gradients_get(made, name.c_str(), &data, &bytes, &tensor), context));
-    TRY(write_array(options.folder, tensor, {static_cast<const std::byte*>(data), bytes}));
+    TRY(write_array(options.folder, files, tensor, {static_cast<const std::byte*>(data), bytes}));
   }
   return ok_status();
 }
@@ -331,14 +348,14 @@ Status claim_outputs(const RunArguments& options, const graft_model* model, bool
   }
   std::vector<std::string> names;
   if (gradients) {
-    for (const std::string& name : split_list(options.wrt)) names.push_back(npy_file_name(name));
+    for (const std::string& name : split_list(options.wrt)) names.push_back("grad:" + name);
   } else {
-    for (const graft_tensor_info& output : tensors_of(model, GRAFT_OUTPUTS)) {
-      names.push_back(npy_file_name(output.name));
-    }
+    for (const graft_tensor_info& output : tensors_of(model, GRAFT_OUTPUTS)) names.emplace_back(output.name);
   }
-  for (const std::string& name : split_lists(options.fetch)) names.push_back(npy_file_name(name));
-  TRY(outputs.folder("--out", options.folder, names));
+  for (std::string& name : split_lists(options.fetch)) names.push_back(std::move(name));
+  std::vector<std::string> files;
+  for (const auto& [name, file] : npy_file_names(names)) files.push_back(file);
+  TRY(outputs.folder("--out", options.folder, files));
   return outputs.file("--profile", options.profile);
 }
 
@@ -360,11 +377,12 @@ Result<OpenRun> open_run(graft_context* context, graft_model* model, const RunAr
   TRY_ASSIGN(wanted.precision, parse_precision(options.precision));
   wanted.allow_non_finite = options.allow_non_finite ? 1 : 0;
   const std::vector<std::string> wrt = split_list(options.wrt), fetch = split_lists(options.fetch);
+  const std::string of = unquoted(options.of);
   std::vector<const char*> wrt_names, fetch_names;
   for (const std::string& name : wrt) wrt_names.push_back(name.c_str());
   for (const std::string& name : fetch) fetch_names.push_back(name.c_str());
   if (gradients) {
-    wanted.of = options.of.c_str();
+    wanted.of = of.c_str();
     wanted.wrt = wrt_names.data();
     wanted.wrt_count = wrt_names.size();
     wanted.train_mode = options.train_mode ? 1 : 0;
@@ -445,12 +463,12 @@ void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("MODEL", options.path, "A .graft file")->required();
   add_adapter_flags(app, options.adapter);
   add_check_flag(app, options.check);
-  app.add_option("--input", options.inputs, "NAME=FILE.npy, once per input of the model");
+  app.add_option("--input", options.inputs, cat("NAME=FILE.npy, once per input of the model; ", kNamesHelp));
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   add_precision_flag(app, options.precision);
   app.add_flag("--allow-non-finite", options.allow_non_finite, "Take inputs that hold NaN or infinity");
-  app.add_option("--fetch", options.fetch, "Values on the way that are written as well, as in relu1,fc1");
-  app.add_option("--out", options.folder, "Folder for the results, NAME.npy each")->required();
+  app.add_option("--fetch", options.fetch, cat("Values on the way that are written as well, as in relu1,fc1; ", kNamesHelp));
+  app.add_option("--out", options.folder, "Folder for the results, NAME.npy each (/, : and \\ become _; names that would share a file get ~2, ~3 behind)")->required();
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");
   add_device_flags(app, options.flags);
@@ -476,7 +494,7 @@ Action add_grad(CLI::App& app) {
   add_common(app, *options);
   app.add_option("--of", options->of, "The output or value to differentiate")->required();
   app.add_option("--cotangent", options->cotangent, "Its cotangent as .npy; needed where it has more than one element");
-  app.add_option("--wrt", options->wrt, "Inputs, parameters or values, as in a,b,c")->required();
+  app.add_option("--wrt", options->wrt, cat("Inputs, parameters or values, as in a,b,c; ", kNamesHelp))->required();
   app.add_flag("--train-mode", options->train_mode,
                "As a training step computes it: batch norm by the batch's statistics, dropout at work");
   app.add_option("--budget", options->budget,

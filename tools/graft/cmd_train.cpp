@@ -50,7 +50,7 @@ Status claim_outputs(const TrainArguments& options) {
   TRY(outputs.model("--ema-output", options.evaluation.ema_output));
   TRY(outputs.file("--gate-report", options.evaluation.gate_report));
   std::vector<std::string> names;
-  for (const std::string& name : split_list(options.fetch)) names.push_back(npy_file_name(name));
+  for (const auto& [name, file] : npy_file_names(split_list(options.fetch))) names.push_back(file);
   return outputs.folder("--fetch-out", options.fetch_folder, names);
 }
 

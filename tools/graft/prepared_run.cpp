@@ -100,9 +100,7 @@ Result<PreparedRun> prepare_run(graft_context* context, graft_model* model, cons
   wanted.held_out = run.held_out.get();
   wanted.no_evaluation = run.held_out ? 0 : 1;
   wanted.drop_last = options.drop_last ? 1 : 0;
-  std::string fetch;
-  for (const std::string& name : split_list(options.fetch)) fetch += (fetch.empty() ? "" : ",") + name;
-  if (!fetch.empty()) wanted.fetch = fetch.c_str();
+  if (!options.fetch.empty()) wanted.fetch = options.fetch.c_str();
   TRY_ASSIGN(const Monitors monitors, Monitors::create(context, options));
   wanted.predictions = monitors.needs_predictions && run.held_out ? 1 : 0;
   wanted.checkpoints = checkpoints ? 1 : 0;

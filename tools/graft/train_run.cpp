@@ -423,13 +423,14 @@ Status TrainRun::write_fetched() const {
   const std::vector<std::string> names = split_list(options_.fetch);
   if (names.empty()) return ok_status();
   TRY(make_folders(options_.fetch_folder));
+  const FileNames files = npy_file_names(names);
   for (const std::string& name : names) {
     const void* data = nullptr;
     std::size_t bytes = 0;
     graft_tensor_info info = {};
     TRY(checked(graft_trainer_fetch(trainer_, name.c_str(), &data, &bytes, &info), context_));
     info.name = name.c_str();
-    TRY(write_array(options_.fetch_folder, info, {static_cast<const std::byte*>(data), bytes}));
+    TRY(write_array(options_.fetch_folder, files, info, {static_cast<const std::byte*>(data), bytes}));
   }
   return ok_status();
 }

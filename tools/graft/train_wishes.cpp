@@ -49,7 +49,7 @@ Result<graft_parameter_group> parse_parameter_group(const std::string& text, std
 
 std::string in_one_list(const std::vector<std::string>& lists) {
   std::string all;
-  for (const std::string& one : split_lists(lists)) all += (all.empty() ? "" : ",") + one;
+  for (const std::string& one : split_items(lists)) all += (all.empty() ? "" : ",") + one;
   return all;
 }
 

@@ -36,7 +36,7 @@ struct ActivationUse {
 /// What the attributes say of a cell.
 struct Cell {
   std::array<ActivationUse, 3> activations;  ///< as many as the cell has; the others repeat the last
-  double clip = 0;                           ///< of what goes into activations; 0: none
+  double clip = 0;                           ///< of what goes into the gates' activations; 0: none
   double state_clip = 0;                     ///< of the cell that an LSTM keeps; 0: none, and where there is a clip
   bool reverse = false;
   /// A forward step saves what goes into its activations, since what comes out does not tell their slopes.

@@ -42,7 +42,7 @@ void ref_lstm(RefContext& c) {
       if (l.limit > 0) cells[i] = std::clamp(cells[i], -l.limit, l.limit);
       const double out_sum = sum(1) + peephole(1, cells[i]);
       const double out = activated(f, s.clipped(out_sum));
-      state[i] = out * activated(h, s.clipped(cells[i]));
+      state[i] = out * activated(h, cells[i]);
       c.out(0)[at] = state[i];
       c.out(3)[gate(0)] = s.saved(in_sum, in);
       c.out(3)[gate(1)] = s.saved(out_sum, out);
@@ -74,9 +74,9 @@ void ref_lstm_grad(RefContext& c) {
       const double forget = l.forgets_input ? 1 - in : s.restored(f, kept(2));
       const double c_now = c.in(2)[at];
       const double c_before = k == 0 ? first_cells[i] : c.in(2)[s.time(k - 1) * s.row_elements() + i];
-      const double shown = activated(h, s.clipped(c_now));
+      const double shown = activated(h, c_now);
       const double dout = dh * shown * s.slope_of(f, kept(1), out);
-      const double own = dcells[i] + dh * out * s.slope_of(h, c_now, shown) + dout * peephole(1);
+      const double own = dcells[i] + dh * out * slope(h, c_now, shown) + dout * peephole(1);
       const double dc = l.limit > 0 && std::abs(c_now) >= l.limit ? 0 : own;
       const double din = (dc * cell - (l.forgets_input ? dc * c_before : 0)) * s.slope_of(f, kept(0), in);
       const double dforget = l.forgets_input ? 0 : dc * c_before * s.slope_of(f, kept(2), forget);

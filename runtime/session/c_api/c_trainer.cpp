@@ -2,6 +2,7 @@
 
 #include "runtime/session/c_api/c_trainer.h"
 
+#include "platform/base/names.h"
 #include "runtime/core/features.h"
 #include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_data.h"
@@ -20,7 +21,7 @@ using namespace graft::c_api;
 namespace {
 
 /// "a,b" or NULL.
-std::vector<std::string> split_names(const char* text) { return split_text(text == nullptr ? "" : text, ','); }
+std::vector<std::string> names_of(const char* text) { return split_names(text == nullptr ? "" : text); }
 
 Result<std::vector<train::ParameterGroup>> read_groups(const graft_trainer_options& options) {
   const graft_parameter_group* const groups = options.groups;
@@ -114,7 +115,7 @@ void read_optimizer(const graft_trainer_options& options, train::OptimizerKind k
   set(o.clip_threshold, options.clip_threshold);
   set(o.ns_steps, options.ns_steps);
   if (options.match_rms_adamw != 0) o.adjust = train::MuonAdjust::match_rms_adamw;
-  o.adamw_parameters = split_names(options.adamw_for);
+  o.adamw_parameters = names_of(options.adamw_for);
   o.ema = options.ema;
   o.proximal = options.proximal;
   set(out.layer_decay, options.layer_decay);
@@ -159,8 +160,8 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   if (options.batch != 0) out.batch = options.batch;
   out.micro_batch = options.micro_batch;
   out.seed = options.seed;
-  out.freeze = split_names(options.freeze);
-  out.fetch = split_names(options.fetch);
+  out.freeze = names_of(options.freeze);
+  out.fetch = names_of(options.fetch);
   out.predictions = options.predictions != 0;
   GRAFT_TRY_ASSIGN(out.groups, read_groups(options));
   GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));

@@ -115,7 +115,23 @@ ValueId all_heads(NodeContext& c, ValueId x, std::int64_t times) {
   return c.reshape(more, Shape{s[0], s[1].value() * times, s[2], s[3]});
 }
 
-/// As products and a softmax.
+/// Whether a query sees any key, with a last axis of 1. kNoValue if the masks cannot hide all keys: a triangle alone, or
+/// masks that are trained.
+ValueId sees_any(NodeContext& c, const Attended& a, bool has_triangle) {
+  constexpr double kUnseen = -3e38;  // of the op attention
+  ValueId sum;
+  std::size_t frozen = 0;
+  for (const ValueId mask : a.masks) {
+    if (c.is_trained(mask)) continue;
+    ++frozen;
+    sum = sum.valid() ? c.emit(Op::add, {sum, mask}) : mask;
+  }
+  if (frozen <= (has_triangle ? 1U : 0U)) return kNoValue;
+  const ValueId largest = c.emit(Op::reduce_max, {sum}, {{"axes", Ints{3}}, {"keepdims", std::int64_t{1}}});
+  return c.emit(Op::greater, {largest, c.full(Shape{}, kUnseen)});
+}
+
+/// As products and a softmax. A query that sees no key gets zeros, as in ONNX Runtime and the op attention.
 Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t times) {
   if (a.window != 0) return unsupported("its window needs heads of at most ", kMaxHead, " elements");
   if (a.causal) {
@@ -126,6 +142,7 @@ Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t tim
     GRAFT_TRY_ASSIGN(const ValueId mask, triangle(c, a));
     a.masks.push_back(mask);
   }
+  const ValueId sees = sees_any(c, a, a.causal);
   AttentionResult out;
   const ValueId q = c.transpose(a.q, kHeadsFirst), k = all_heads(c, a.k, times), v = all_heads(c, a.v, times);
   ValueId x = c.emit(Op::matmul, {q, k}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{1}}});
@@ -137,7 +154,10 @@ Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t tim
   }
   out.scores = x;
   for (const ValueId mask : a.masks) x = c.emit(Op::add, {x, mask});
-  out.weights = c.emit(Op::softmax, {x}, {{"axis", std::int64_t{3}}});
+  const auto or_zero = [&](ValueId value) {
+    return sees.valid() ? c.emit(Op::where, {sees, value, c.full(Shape{}, 0)}) : value;
+  };
+  out.weights = or_zero(c.emit(Op::softmax, {or_zero(x)}, {{"axis", std::int64_t{3}}}));
   const ValueId y = c.emit(Op::matmul, {out.weights, v}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{0}}});
   out.y = c.transpose(y, kHeadsFirst);
   return out;

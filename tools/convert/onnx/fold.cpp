@@ -5,8 +5,7 @@
 namespace graft::convert {
 
 std::int64_t FoldContext::attr(std::string_view name, std::int64_t fallback) const {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integer ? found->second.integer : fallback;
+  return integer_of(node, name, fallback);
 }
 
 std::optional<std::vector<std::int64_t>> FoldContext::ints(std::size_t i) const {
@@ -15,8 +14,7 @@ std::optional<std::vector<std::int64_t>> FoldContext::ints(std::size_t i) const 
 }
 
 std::optional<std::vector<std::int64_t>> FoldContext::ints_of(std::string_view name, std::size_t i) const {
-  const auto found = node.attrs.find(name);
-  if (found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers) return found->second.integers;
+  if (const OnnxAttr* found = node.attrs.of_kind(name, OnnxAttr::Kind::integers)) return found->integers;
   return ints(i);
 }
 

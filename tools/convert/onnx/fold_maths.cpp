@@ -312,7 +312,8 @@ bool reduce(const FoldContext& c) {
   const HostTensor& in = c.in(0);
   if (in.dims.size() > 1 || in.count() == 0 || is_float(in.type) || in.type == ElemType::boolean) return false;
   const auto axes = c.ints_of("axes", 1);
-  if ((!axes || axes->empty()) && c.attr("noop_with_empty_axes", 0) != 0) return false;
+  const bool noop = c.attr("noop_with_empty_axes", 0) != 0, keep = c.attr("keepdims", 1) != 0;
+  if ((!axes || axes->empty()) && noop) return false;
   const std::string op = c.node.op == "ReduceProd" ? "Mul" : c.node.op == "ReduceSum" ? "Add" : c.node.op.substr(6);
   Dim total = in.dim(0);
   for (std::size_t i = 1; i < in.count(); ++i) {
@@ -322,7 +323,7 @@ bool reduce(const FoldContext& c) {
   }
   HostTensor out = HostTensor::of_dims({total});
   out.type = in.type;
-  if (in.dims.empty() || c.attr("keepdims", 1) == 0) out.dims.clear();
+  if (in.dims.empty() || !keep) out.dims.clear();
   return c.out(std::move(out));
 }
 

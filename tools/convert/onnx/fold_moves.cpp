@@ -19,18 +19,24 @@ bool too_large(const std::vector<std::int64_t>& dims) {
 }
 
 bool constant(const FoldContext& c) {
-  for (const auto& [name, attr] : c.node.attrs) {
-    if (name == "value" && attr.tensor) return c.out(*attr.tensor);
-    if (name == "value_float") return c.out(HostTensor::scalar(static_cast<float>(attr.number)));
-    if (name == "value_floats") {
-      return c.out(HostTensor::of_floats({static_cast<std::int64_t>(attr.numbers.size())}, attr.numbers));
-    }
-    if (name == "value_ints") return c.out(HostTensor::of_ints(attr.integers));
-    if (name == "value_int") {
-      HostTensor one = HostTensor::of_ints({attr.integer});
-      one.dims.clear();
-      return c.out(std::move(one));
-    }
+  const OnnxAttrs& attrs = c.node.attrs;
+  using Kind = OnnxAttr::Kind;
+  if (const OnnxAttr* value = attrs.of_kind("value", Kind::tensor); value != nullptr && value->tensor) {
+    return c.out(*value->tensor);
+  }
+  if (const OnnxAttr* value = attrs.of_kind("value_float", Kind::number)) {
+    return c.out(HostTensor::scalar(static_cast<float>(value->number)));
+  }
+  if (const OnnxAttr* values = attrs.of_kind("value_floats", Kind::numbers)) {
+    return c.out(HostTensor::of_floats({static_cast<std::int64_t>(values->numbers.size())}, values->numbers));
+  }
+  if (const OnnxAttr* values = attrs.of_kind("value_ints", Kind::integers)) {
+    return c.out(HostTensor::of_ints(values->integers));
+  }
+  if (const OnnxAttr* value = attrs.of_kind("value_int", Kind::integer)) {
+    HostTensor one = HostTensor::of_ints({value->integer});
+    one.dims.clear();
+    return c.out(std::move(one));
   }
   return false;
 }
@@ -85,8 +91,9 @@ bool reshape(const FoldContext& c) {
   if (!c.has(0) || !given) return false;
   std::vector<std::int64_t> dims = *given;
   std::int64_t known = 1, open = -1;
+  const bool keep_zero = c.attr("allowzero", 0) != 0;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 0 && c.attr("allowzero", 0) == 0) {
+    if (dims[i] == 0 && !keep_zero) {
       if (i >= c.in(0).dims.size()) return false;
       dims[i] = c.in(0).dims[i];
     }

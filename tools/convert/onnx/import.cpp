@@ -5,8 +5,10 @@
 #include <cctype>
 
 #include "platform/base/cancel.h"
+#include "platform/base/names.h"
 #include "runtime/core/op_def.h"
 #include "tools/convert/onnx/chosen.h"
+#include "tools/convert/onnx/unread.h"
 #include "tools/convert/onnx/untrained.h"
 
 namespace graft::convert {
@@ -16,6 +18,26 @@ constexpr std::size_t kMaxFoldElements = std::size_t{1} << 20;
 constexpr std::size_t kMaxTrainableFold = 4096;
 constexpr std::size_t kMaxProblems = 1000;
 constexpr unsigned kMaxDeferredDepth = 32;
+constexpr std::int64_t kMostTensors = 4096;  // of a sequence
+
+/// The newest versions of ONNX's own domains whose operators the rules were written for (ONNX 1.22).
+constexpr std::pair<std::string_view, std::int64_t> kNewest[] = {{"", 27},
+                                                                 {"ai.onnx.ml", 5},
+                                                                 {"ai.onnx.preview", 1},
+                                                                 {"ai.onnx.preview.training", 1},
+                                                                 {"ai.onnx.training", 1},
+                                                                 {"com.microsoft", 1}};
+
+/// A newer version may mean something else by the same node. Domains that no node uses do not matter.
+Status check_newest(const OnnxGraph& source) {
+  for (const auto& [domain, newest] : kNewest) {
+    const auto found = source.opsets.find(std::string(domain));
+    if (found == source.opsets.end() || found->second <= newest) continue;
+    return unsupported("Its opset ", domain.empty() ? "" : cat("of ", domain, " "), "is ", found->second, ", and ", newest,
+                       " is the newest that is supported.");
+  }
+  return {};
+}
 
 /// Sizes of a tensor without elements; symbols beside the zero do not matter.
 std::vector<std::int64_t> empty_dims(const Shape& shape) {
@@ -117,7 +139,8 @@ Status Importer::add_initializers() {
 Result<Shape> Importer::read_shape(const OnnxValue& value) {
   std::vector<Dim> dims;
   if (value.dims.size() > Shape::kMaxRank) {
-    return unsupported("has ", value.dims.size(), " axes, more than ", Shape::kMaxRank);
+    return unsupported("has ", value.dims.size(), " axes, and tensors of more than ", Shape::kMaxRank,
+                       " axes are not supported");
   }
   for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
     const OnnxDim& dim = value.dims[axis];
@@ -144,11 +167,11 @@ void Importer::add_tensor_input(const OnnxValue& input) {
   auto shape = read_shape(input);
   if (!shape.ok()) return fail(shape.status().message());
   if (std::any_of(shape->begin(), shape->end(), [](const Dim& dim) { return dim == Dim(0); })) {
-    Record& record = create(input.name);  // nothing in it, so everything about it is known
+    // Nothing is in it, so everything about it is known. It stays an input of the model, which nothing reads.
+    Record& record = create(input.name);
     record.host = std::make_shared<HostTensor>(HostTensor{.type = input.type, .dims = empty_dims(*shape)});
     record.type = input.type;
     record.shape = record.host->shape();
-    return;
   }
   auto dtype = device_dtype(input.type);
   if (!dtype.ok()) return fail("cannot be used: " + dtype.status().message());
@@ -158,22 +181,22 @@ void Importer::add_tensor_input(const OnnxValue& input) {
     unknown_.insert(input.name);
     return;
   }
+  model_.graph.mutable_value(*id).source_type = source_type(input.type);
+  note_type(input.type, "inputs");
+  if (find(input.name) != nullptr) return;
   Record& record = create(input.name);
   record.type = input.type;
   record.shape = *shape;
   record.value = *id;
-  model_.graph.mutable_value(*id).source_type = source_type(input.type);
-  note_type(input.type, "inputs");
 }
 
 /// A sequence's tensors are inputs of their own, with sizes of their own.
 void Importer::add_sequence_input(const OnnxValue& input) {
-  constexpr std::int64_t kMostTensors = 4096;
   const auto given = options_.lengths.find(input.name);
   if (given == options_.lengths.end() || given->second < 0 || given->second > kMostTensors) {
     problem(cat("The input \"", input.name, "\" is ", input.sequence ? "a sequence" : "an optional", "; say ",
                 input.sequence ? "how many tensors it holds" : "whether it holds a tensor (1) or nothing (0)",
-                ", up to ", kMostTensors, " (--length ", input.name, "=COUNT)."));
+                ", up to ", kMostTensors, " (--length ", quoted_name(input.name), "=COUNT)."));
     unknown_.insert(input.name);
     return;
   }
@@ -210,6 +233,35 @@ Status Importer::open_axes() {
                      "; only a size of 1 can be opened.");
     }
     dim = {-1, open.symbol};
+  }
+  return {};
+}
+
+/// Every bound name is a dimension of an input.
+Status Importer::check_bindings() const {
+  std::set<std::string> symbols;
+  const auto add = [&](const OnnxValue& value) {
+    for (std::size_t axis = 0; axis < value.dims.size(); ++axis) {
+      const OnnxDim& dim = value.dims[axis];
+      if (dim.value < 0 || !dim.symbol.empty()) symbols.insert(dimension_symbol(value, axis));
+    }
+  };
+  for (const OnnxValue& input : source_.inputs) {
+    const auto length = options_.lengths.find(input.name);
+    if (input.sequence && length != options_.lengths.end()) {
+      for (std::int64_t i = 0; i < std::min(length->second, kMostTensors); ++i) {
+        add(sequence_element(input, static_cast<std::size_t>(i)));
+      }
+    } else {
+      add(input);
+    }
+  }
+  for (const auto& [name, size] : options_.bindings) {
+    if (symbols.contains(name)) continue;
+    std::string known;
+    for (const std::string& symbol : symbols) known += cat(known.empty() ? "" : ", ", symbol);
+    return invalid("There is no dimension \"", name, "\" to bind; ",
+                   known.empty() ? "the inputs have no open dimensions" : cat("the open dimensions are ", known), ".");
   }
   return {};
 }
@@ -363,8 +415,10 @@ Status Importer::apply_rule(std::size_t index, Report::Entry& entry) {
   }
   NodeContext context(*this, node, *rule, index, entry);
   GRAFT_TRY_ASSIGN(const std::optional<CountedAxis> counted, carried_count(context));
+  context.forget_reads();
   GRAFT_TRY(rule->rule(context));
   GRAFT_TRY(context.status());
+  GRAFT_TRY(context.check_read());
   for (const std::string& output : node.outputs) {
     if (counted && find(output) != nullptr) find(output)->counted = counted;
     if (!output.empty() && wanted_.contains(output) && find(output) == nullptr) {
@@ -400,9 +454,16 @@ void Importer::import_node(std::size_t index) {
   }
   if (!entry.reason.empty()) {
     add_unknown_outputs(node);
-  } else if (reads_counted(index) || !may_fold_sizes(index) || !try_fold(index, entry)) {
+  } else {
     const std::size_t first = model_.graph.nodes().size();
-    if (Status status = apply_rule(index, entry); !status.ok()) {
+    node.attrs.forget_reads();
+    Status status;
+    if (reads_counted(index) || !may_fold_sizes(index) || !try_fold(index, entry)) {
+      node.attrs.forget_reads();
+      status = apply_rule(index, entry);
+    }
+    if (status.ok()) status = check_attributes_read(node);
+    if (!status.ok()) {
       entry.fate = Report::Fate::unsupported;
       entry.reason = status.message();
       for (const std::string& output : node.outputs) {
@@ -486,10 +547,12 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
                                  [](const OnnxNode& node) { return node.domain.empty(); });
     if (version < 6 && (own || version != 0))
       return unsupported("Its opset is ", version, ", and 6 is the oldest that is supported.");
+    GRAFT_TRY(check_newest(source_));
     GRAFT_TRY(find_producers());
     GRAFT_TRY(mark_used());
     GRAFT_TRY(order_nodes());
     GRAFT_TRY(open_axes());
+    GRAFT_TRY(check_bindings());
     GRAFT_TRY(add_initializers());
     return add_inputs();
   };

@@ -117,6 +117,7 @@ class Importer {
   void note_type(ElemType type, std::string_view what);
   Result<Shape> read_shape(const OnnxValue& value);
   Status open_axes();
+  Status check_bindings() const;
   void check_opened();
   // import_report.cpp: what the report says when all nodes are there.
   void list_trained();
@@ -222,15 +223,24 @@ class NodeContext {
   // Inputs. Asking for the value of one that is not given is an error that says so; the rest gives an empty record.
   std::size_t inputs() const { return node.inputs.size(); }
   bool has(std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
-  const Record& record(std::size_t i) const { return has(i) ? *records_[i] : nothing(); }
+  const Record& record(std::size_t i) const {
+    if (i < read_.size()) read_[i] = true;
+    return has(i) ? *records_[i] : nothing();
+  }
   const Shape& shape(std::size_t i) const { return record(i).shape; }
   std::size_t rank(std::size_t i) const { return record(i).shape.rank(); }
-  ElemType type(std::size_t i) const { return record(i).type; }
+  ElemType type(std::size_t i) const { return has(i) ? records_[i]->type : nothing().type; }
   const HostTensor* host(std::size_t i) const { return record(i).host.get(); }
   bool on_device(std::size_t i) const { return record(i).value.valid(); }
   /// In the source's order of axes, or axis i of it source axis perm[i].
   ValueId in(std::size_t i, const Perm& perm = {});
-  Record& mutable_record(std::size_t i) { return *records_[i]; }
+  Record& mutable_record(std::size_t i) {
+    static_cast<void>(record(i));
+    return *records_[i];
+  }
+  /// Everything was read that can matter, since forget_reads(): attributes and inputs.
+  Status check_read() const;
+  void forget_reads();
 
   /// Integers known at conversion; the error says where the value comes from otherwise.
   Result<std::vector<Dim>> dims(std::size_t i, std::string_view what);
@@ -239,7 +249,7 @@ class NodeContext {
   Status known(std::size_t i, std::string_view what);  ///< that host(i) is there and holds numbers
 
   // Attributes.
-  bool has_attr(std::string_view name) const { return node.attrs.find(name) != node.attrs.end(); }
+  bool has_attr(std::string_view name) const { return node.attrs.contains(name); }
   std::int64_t attr(std::string_view name, std::int64_t fallback) const;
   double attr_number(std::string_view name, double fallback) const;
   std::string attr_text(std::string_view name, std::string_view fallback) const;
@@ -314,6 +324,7 @@ class NodeContext {
   std::size_t index_;
   Report::Entry& entry_;
   std::vector<Record*> records_;
+  mutable std::vector<bool> read_;  ///< inputs that the rule looked at; has() and type() do not count
   std::string base_;
   unsigned emitted_ = 0;
   Status status_;

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "platform/base/names.h"
 #include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/fold.h"
 #include "tools/convert/onnx/import.h"
+#include "tools/convert/onnx/unread.h"
 
 namespace graft::convert {
 
@@ -20,6 +22,20 @@ NodeContext::NodeContext(Importer& importer, const OnnxNode& source, const RuleE
             : source.outputs.empty() ? source.op
                                      : source.outputs[0]) {
   for (const std::string& input : source.inputs) records_.push_back(input.empty() ? nullptr : importer.find(input));
+  read_.resize(records_.size());
+}
+
+void NodeContext::forget_reads() {
+  node.attrs.forget_reads();
+  read_.assign(read_.size(), false);
+}
+
+Status NodeContext::check_read() const {
+  for (std::size_t i = 0; i < read_.size(); ++i) {
+    if (!has(i) || read_[i] || may_ignore_input(node, i)) continue;
+    return unsupported("its input ", i, " \"", node.inputs[i], "\" is not supported");
+  }
+  return check_attributes_read(node);
 }
 
 const Record& NodeContext::nothing() {
@@ -32,7 +48,7 @@ Status NodeContext::missing(std::size_t i) const { return corrupt("its input ", 
 ValueId NodeContext::in(std::size_t i, const Perm& perm) {
   if (!has(i)) fail(missing(i));
   if (!status_.ok()) return kNoValue;
-  auto value = importer_.value_in(*records_[i], perm);
+  auto value = importer_.value_in(mutable_record(i), perm);
   if (value.ok()) return *value;
   fail(value.status());
   return kNoValue;
@@ -83,16 +99,16 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
   }
   std::string from = "is computed from the model's inputs";
   if (origins.is_input) {
-    from = cat("is an input of the model (--constant '", record.name, "=FILE.npy' gives its contents)");
+    from = cat("is an input of the model (--constant '", quoted_name(record.name), "=FILE.npy' gives its contents)");
   } else if (!origins.small_inputs.empty()) {
-    from += cat(" (--constant '", origins.small_inputs.front(), "=FILE.npy' gives the contents of one)");
+    from += cat(" (--constant '", quoted_name(origins.small_inputs.front()), "=FILE.npy' gives the contents of one)");
   }
   return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ", from);
 }
 
 Result<std::vector<Dim>> NodeContext::dims(std::size_t i, std::string_view what) {
   if (!has(i)) return corrupt("its ", what, " is missing");
-  const Record& r = *records_[i];
+  const Record& r = record(i);
   if (r.host == nullptr) {
     return importer_.must_be_known(r, what);
   }
@@ -116,37 +132,34 @@ Result<Ints> NodeContext::ints(std::size_t i, std::string_view what) {
 
 Status NodeContext::known(std::size_t i, std::string_view what) {
   if (!has(i)) return corrupt("its ", what, " is missing");
-  const Record& r = *records_[i];
+  const Record& r = record(i);
   return r.host == nullptr || r.host->symbolic() ? importer_.must_be_known(r, what) : ok_status();
 }
 
 Result<double> NodeContext::number(std::size_t i, std::string_view what) {
   GRAFT_TRY(known(i, what));
-  const Record& r = *records_[i];
+  const Record& r = record(i);
   if (r.host->count() != 1) return corrupt("its ", what, " has ", r.host->count(), " elements instead of one");
   return r.host->number(0);
 }
 
 std::int64_t NodeContext::attr(std::string_view name, std::int64_t fallback) const {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integer ? found->second.integer : fallback;
+  return integer_of(node, name, fallback);
 }
 
 double NodeContext::attr_number(std::string_view name, double fallback) const {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::number ? found->second.number : fallback;
+  const OnnxAttr* found = node.attrs.of_kind(name, OnnxAttr::Kind::number);
+  return found != nullptr ? found->number : fallback;
 }
 
 std::string NodeContext::attr_text(std::string_view name, std::string_view fallback) const {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::text ? found->second.text
-                                                                                 : std::string(fallback);
+  const OnnxAttr* found = node.attrs.of_kind(name, OnnxAttr::Kind::text);
+  return found != nullptr ? found->text : std::string(fallback);
 }
 
 Ints NodeContext::attr_ints(std::string_view name, const Ints& fallback) const {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integers ? found->second.integers
-                                                                                     : fallback;
+  const OnnxAttr* found = node.attrs.of_kind(name, OnnxAttr::Kind::integers);
+  return found != nullptr ? found->integers : fallback;
 }
 
 Result<std::optional<Ints>> NodeContext::ints_of(std::string_view attr_name, std::size_t input) {
@@ -313,6 +326,10 @@ void NodeContext::out_typed(std::size_t k, ValueId value, ElemType type, const P
   record.value = value;
   record.perm = {};
   record.shape = shape_of(value);
+  // What is computed in more than 32 bits is checked when it runs (runtime/passes/wide_integers.h).
+  if (type == ElemType::i64 || type == ElemType::u64 || type == ElemType::u32) {
+    importer_.model_.graph.mutable_value(value).source_type = source_type(type);
+  }
   static_cast<void>(importer_.model_.graph.rename_value(value, name));
 }
 
@@ -324,8 +341,8 @@ void NodeContext::out_counted(std::size_t k, ValueId value, ElemType type, const
 
 void NodeContext::alias(std::size_t k, std::size_t input) {
   if (!status_.ok() || k >= node.outputs.size() || node.outputs[k].empty()) return;
-  if (!records_[input]->host) {
-    out_typed(k, in(input), records_[input]->type);
+  if (!record(input).host) {
+    out_typed(k, in(input), type(input));
     return;
   }
   // Another name of a weight or constant.
@@ -341,7 +358,7 @@ void NodeContext::alias(std::size_t k, std::size_t input) {
 
 void NodeContext::part(std::size_t i) {
   if (!has(i) || node.inputs[i] == records_[i]->name) return;
-  const Record& shared = *records_[i];
+  const Record& shared = record(i);
   if (!shared.trainable || !shared.host || shared.deferred >= 0) return;
   Record& own = importer_.create(node.inputs[i]);
   own.type = shared.type;

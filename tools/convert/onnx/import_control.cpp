@@ -393,7 +393,7 @@ bool Importer::is_control(const OnnxNode& node) {
 }
 
 Status Importer::expand_control(std::size_t index, Report::Entry& entry) {
-  const OnnxNode node = node_at(index);  // a copy: nodes are added meanwhile
+  const OnnxNode& node = node_at(index);
   const std::size_t before = report_.problems.size();
   Status status = node.op == "If"     ? expand_if(node, entry)
                   : node.op == "Loop" ? expand_loop(node, entry)

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 4096;
 
-using NodeAttributes = std::map<std::string, OnnxAttr, std::less<>>;
-
 }  // namespace
 
 /// Makes ONNX nodes in the place of one; after the first error it does nothing.
@@ -20,7 +18,7 @@ class Expansion {
   Expansion(Importer& importer, const OnnxNode& node)
       : importer_(importer), node_(node), scope_(Importer::scope_of(node)) {}
 
-  std::string make(const char* op, std::vector<std::string> inputs, NodeAttributes attrs = {}) {
+  std::string make(const char* op, std::vector<std::string> inputs, OnnxAttrs attrs = {}) {
     if (!status_.ok()) return {};
     const std::string name = cat(scope_, made_++);
     importer_.wanted_.insert(name);
@@ -225,7 +223,7 @@ bool Importer::is_expanded(const OnnxNode& node) {
 }
 
 Status Importer::expand_node(std::size_t index, Report::Entry& entry) {
-  const OnnxNode node = node_at(index);  // a copy: nodes are added meanwhile
+  const OnnxNode& node = node_at(index);
   const auto found = std::find_if(std::begin(kExpansions), std::end(kExpansions),
                                   [&](const ExpandEntry& expansion) { return expansion.op == node.kind(); });
   Expansion expansion(*this, node);

@@ -221,7 +221,8 @@ Status emit_pad(NodeContext& c, const Ints& pads, const std::string& mode, doubl
   return {};
 }
 
-/// Around its ends the tensor goes on with itself: along each axis its elements by index. Negative pads crop.
+/// Around its ends the tensor goes on with itself: along each axis its elements by index. Negative pads crop first, as
+/// in ONNX Runtime: what is left is wrapped.
 Status wrap_pad(NodeContext& c, const Ints& pads) {
   const std::size_t rank = c.rank(0);
   ValueId x = c.in(0);
@@ -232,9 +233,12 @@ Status wrap_pad(NodeContext& c, const Ints& pads) {
     if (!dim.is_constant())
       return unsupported("it pads the symbolic axis ", dim.text(), "; bind it (--bind NAME=SIZE)");
     const std::int64_t size = dim.value(), all = before + size + after;
-    if (size == 0 || all < 0 || all > (1 << 24)) return corrupt("it pads an axis of ", size, " to ", all);
+    const std::int64_t first = std::max<std::int64_t>(0, -before);
+    const std::int64_t left = size + std::min<std::int64_t>(before, 0) + std::min<std::int64_t>(after, 0);
+    if (left < 1 || all < 0 || all > (1 << 24)) return corrupt("it pads an axis of ", size, " to ", all);
     std::vector<std::int64_t> from;
-    for (std::int64_t i = 0; i < all; ++i) from.push_back((((i - before) % size) + size) % size);
+    const std::int64_t shift = std::max<std::int64_t>(before, 0);
+    for (std::int64_t i = 0; i < all; ++i) from.push_back(first + (((i - shift) % left) + left) % left);
     x = c.emit(Op::gather, {x, c.constant(HostTensor::of_ints(std::move(from)))},
                {{"axis", static_cast<std::int64_t>(axis)}});
   }

@@ -66,7 +66,7 @@ Status reduce(NodeContext& c) {
     if (std::find(axes.begin(), axes.end(), normal) == axes.end()) axes.push_back(normal);
   }
   const bool keep = c.attr("keepdims", 1) != 0;
-  const bool nothing = axes.empty() && c.attr("noop_with_empty_axes", 0) != 0;
+  const bool noop = c.attr("noop_with_empty_axes", 0) != 0, nothing = noop && axes.empty();
   if (axes.empty() && !nothing) {
     axes.resize(rank);
     std::iota(axes.begin(), axes.end(), std::size_t{0});

@@ -169,25 +169,13 @@ Result<Target> read_target(NodeContext& c) {
   return from_scales(c, values);
 }
 
-/// Whether the scales are exactly those of the sizes, as they are wherever sizes were given.
-bool whole(NodeContext& c, const Target& t) {
-  for (std::size_t i = 0; i < t.sizes.size(); ++i) {
-    const Dim& size = c.shape(0)[i];
-    if (!size.is_constant()) continue;
-    const double exact = static_cast<double>(size.value()) * t.scales[i];
-    if (std::abs(exact - static_cast<double>(t.sizes[i])) > 1e-6 * exact) return false;
-  }
-  return true;
-}
-
 /// Whether the kernel over images does it.
 bool is_of_images(NodeContext& c, const Interpolation& how, const Target& t) {
   const std::size_t rank = c.rank(0);
   const bool known = how.coordinates == "half_pixel" || how.coordinates == "align_corners" ||
                      how.coordinates == "asymmetric" || how.coordinates == "pytorch_half_pixel";
   return (rank == 3 || rank == 4) && known && how.mode != Interpolation::Mode::cubic && !how.antialias &&
-         is_float(c.type(0)) && t.scales[0] == 1 && t.scales[1] == 1 &&
-         (how.coordinates != "align_corners" || !t.open.empty() || whole(c, t));
+         is_float(c.type(0)) && t.scales[0] == 1 && t.scales[1] == 1;
 }
 
 Status resize_images(NodeContext& c, const Interpolation& how, const Target& t) {

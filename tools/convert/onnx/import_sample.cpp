@@ -312,7 +312,7 @@ Result<Deformed> read_deformed(NodeContext& c) {
   GRAFT_TRY_ASSIGN(const AxisWindow rows, axis_window(c, d.window, 0, 1));
   GRAFT_TRY_ASSIGN(const AxisWindow columns, axis_window(c, d.window, 1, 2));
   if (rows.is_open() || columns.is_open())
-    return unsupported("its image has the symbolic shape ", shape.text(), "; bind it");
+    return unsupported("its image has the symbolic shape ", shape.text(), "; bind it (--bind NAME=SIZE)");
   d.out_h = rows.out.value();
   d.out_w = columns.out.value();
   d.points = d.out_h * d.out_w;

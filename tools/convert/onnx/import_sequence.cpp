@@ -145,7 +145,7 @@ Status Importer::sequence_map(const OnnxNode& node) {
 }
 
 Status Importer::import_sequence(std::size_t index, Report::Entry& entry) {
-  const OnnxNode node = node_at(index);  // a copy: nodes are added meanwhile
+  const OnnxNode& node = node_at(index);
   entry.fate = Report::Fate::folded;
   if (node.outputs.empty()) return corrupt("it has no output");
   const auto known = [&](std::int64_t value, ElemType type) {

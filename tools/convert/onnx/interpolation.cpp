@@ -98,7 +98,8 @@ double source_position(const Interpolation& how, const AxisResize& axis, std::in
   const double half_pixel = (at + 0.5) * scale.denominator / scale.numerator - 0.5;
   if (how.coordinates == "asymmetric") return at * scale.denominator / scale.numerator;
   if (how.coordinates == "half_pixel_for_nn") return (at + 0.5) * scale.denominator / scale.numerator;
-  if (how.coordinates == "align_corners") return length <= 1 ? 0 : at * (in - 1) / (length - 1);
+  // By the whole size of the result, as PyTorch and ONNX Runtime have it; ONNX's text divides by in * scale - 1.
+  if (how.coordinates == "align_corners") return axis.out <= 1 ? 0 : at * (in - 1) / (out - 1);
   if (how.coordinates == "pytorch_half_pixel") return axis.out > 1 ? half_pixel : 0;
   if (how.coordinates == "half_pixel_symmetric") {
     // The centre of the source goes to the centre of the result.
@@ -107,7 +108,7 @@ double source_position(const Interpolation& how, const AxisResize& axis, std::in
   if (how.coordinates == "tf_crop_and_resize") {
     const double extent = (axis.roi_end - axis.roi_start) * (in - 1);
     if (axis.out <= 1) return 0.5 * (axis.roi_start + axis.roi_end) * (in - 1);
-    return axis.roi_start * (in - 1) + at * extent / (length - 1);
+    return axis.roi_start * (in - 1) + at * extent / (out - 1);
   }
   return half_pixel;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/convert/common/host_tensor.h"
@@ -29,6 +30,29 @@ struct OnnxAttr {
   std::string tensor_error;
   std::shared_ptr<const OnnxGraph> graph;  ///< a body of control flow; its nodes may read values of the graph around it
   std::string ref;                         ///< in a function: the attribute of the call that this one stands for
+  mutable bool read = false;               ///< since OnnxAttrs::forget_reads()
+};
+
+/// A node's attributes. Lookups note what was read: a node with an attribute that nothing read is refused (unread.h),
+/// so no rule can forget one.
+class OnnxAttrs : public std::map<std::string, OnnxAttr, std::less<>> {
+ public:
+  using map::map;
+  const_iterator find(std::string_view name) const {
+    const auto found = map::find(name);
+    if (found != end()) found->second.read = true;
+    return found;
+  }
+  /// nullptr if the attribute is missing or of another kind, which then counts as not read.
+  const OnnxAttr* of_kind(std::string_view name, OnnxAttr::Kind kind) const {
+    const auto found = map::find(name);
+    if (found == end() || found->second.kind != kind) return nullptr;
+    found->second.read = true;
+    return &found->second;
+  }
+  void forget_reads() const {
+    for (const auto& [name, attr] : *this) attr.read = false;
+  }
 };
 
 struct OnnxNode {
@@ -37,7 +61,7 @@ struct OnnxNode {
   std::string domain;  ///< "" is ONNX's own
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::map<std::string, OnnxAttr, std::less<>> attrs;
+  OnnxAttrs attrs;
   std::string source_op;  ///< what another format calls it; empty: kind()
   std::string refusal;    ///< why the reader of that format could not say it in these terms; empty: it could
 

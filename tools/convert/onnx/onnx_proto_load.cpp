@@ -155,11 +155,12 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
   HostTensor out;
   out.type = static_cast<ElemType>(proto.data_type());
   out.dims.assign(proto.dims().begin(), proto.dims().end());
-  const auto count = element_count(out.dims);
-  if (!count || out.dims.size() > Shape::kMaxRank) {
-    return corrupt("its shape ", out.shape().text(), " has a negative dimension, more than ", Shape::kMaxRank,
-                   " axes or more than 2^62 elements");
+  if (out.dims.size() > Shape::kMaxRank) {
+    return unsupported("it has ", out.dims.size(), " axes, and tensors of more than ", Shape::kMaxRank,
+                       " axes are not supported");
   }
+  const auto count = element_count(out.dims);
+  if (!count) return corrupt("its shape ", out.shape().text(), " has a negative dimension or more than 2^62 elements");
   if (elem_bits(out.type) == 0) return unsupported("the element type ", elem_name(out.type), " is not read");
   if (proto.has_segment()) return unsupported("it is split into segments");
   // Every byte of elements costs the file one, except in external data, whose length is checked just as well.

@@ -62,14 +62,15 @@ Result<Window> read_window(NodeContext& c, const Ints& kernel, bool open_pads) {
         continue;
       }
       if (!size.is_constant()) {
-        return unsupported("its auto_pad ", auto_pad, " needs the size of axis ", i + 2, "; bind ", size.text());
+        return unsupported("its auto_pad ", auto_pad, " needs the size of axis ", i + 2, "; bind ", size.text(),
+                           " (--bind NAME=SIZE)");
       }
       const std::int64_t out = (size.value() + strides[i] - 1) / strides[i];
       const std::int64_t total = (out - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - size.value();
       same_padding(auto_pad, total, pads[i], pads[i + s.axes]);
     }
   }
-  s.ceil_mode = c.attr("ceil_mode", 0) != 0;
+  if (c.node.op.ends_with("Pool")) s.ceil_mode = c.attr("ceil_mode", 0) != 0;
   return s;
 }
 

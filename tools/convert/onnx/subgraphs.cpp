@@ -37,11 +37,9 @@ OnnxGraph renamed_body(OnnxGraph body, NameMap names) {
 
 // --- functions
 
-using Attributes = std::map<std::string, OnnxAttr, std::less<>>;
-
 /// Attributes of a function's node that stand for those of the call.
-void bind_attributes(OnnxNode& node, const Attributes& call) {
-  Attributes bound;
+void bind_attributes(OnnxNode& node, const OnnxAttrs& call) {
+  OnnxAttrs bound;
   for (auto& [name, attr] : node.attrs) {
     if (!attr.ref.empty()) {
       if (const auto given = call.find(attr.ref); given != call.end()) bound[name] = given->second;
@@ -149,8 +147,8 @@ OnnxAttr integers_attribute(std::vector<std::int64_t> values) {
 }
 
 std::int64_t integer_of(const OnnxNode& node, std::string_view name, std::int64_t fallback) {
-  const auto found = node.attrs.find(name);
-  return found != node.attrs.end() && found->second.kind == OnnxAttr::Kind::integer ? found->second.integer : fallback;
+  const OnnxAttr* found = node.attrs.of_kind(name, OnnxAttr::Kind::integer);
+  return found != nullptr ? found->integer : fallback;
 }
 
 std::vector<std::string> captured_names(const OnnxNode& node) {

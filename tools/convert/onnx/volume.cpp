@@ -34,14 +34,14 @@ Status count_windows(AxisWindow& w, bool ceil_mode) {
   if (w.is_open()) {
     if (ceil_mode && w.end > extent) {
       return unsupported("its padding is more than its window, and its axis has the symbolic size ", w.in.text(),
-                         "; bind it");
+                         "; bind it (--bind NAME=SIZE)");
     }
     // With ceil_mode as pools count (runtime/ops/pool): a last window begins in the image or the padding before it.
     w.slack = w.begin - (ceil_mode ? std::max<std::int64_t>(1 + extent - w.end - w.stride, 1) : extent - w.end);
     const auto room = add(w.in, Dim(w.slack));
     const auto steps = room ? divide_floor(*room, w.stride) : std::nullopt;
     const auto count = steps ? add(*steps, Dim(1)) : std::nullopt;
-    if (!count) return unsupported("its windows over the symbolic size ", w.in.text(), " cannot be written; bind it");
+    if (!count) return unsupported("its windows over the symbolic size ", w.in.text(), " cannot be written; bind it (--bind NAME=SIZE)");
     w.out = *count;
     return {};
   }
@@ -116,7 +116,7 @@ Result<ValueId> open_shares(NodeContext& c, const AxisWindow& w, std::size_t ran
   counted.axis = 0;
   if (with_pads) {
     const auto padded = add(w.in, Dim(w.begin + w.end));
-    if (!padded) return unsupported("its padded axis ", w.in.text(), " cannot be written; bind it");
+    if (!padded) return unsupported("its padded axis ", w.in.text(), " cannot be written; bind it (--bind NAME=SIZE)");
     counted.in = *padded;
     counted.slack -= w.begin + w.end;
     counted.begin = counted.end = 0;
@@ -200,7 +200,7 @@ Result<ValueId> conv_transpose_volume(NodeContext& c, ValueId x, ValueId weight,
       window.dilations[0] * (kernel - 1) + 1 + output_padding[0] - window.pads[0] - window.pads[3] - stride;
   GRAFT_TRY_ASSIGN(const Dim spread, dims_product({depth, Dim(stride)}));
   const auto all = add(spread, Dim(more));
-  if (!all) return unsupported("its depth of ", depth.text(), " cannot be written; bind it");
+  if (!all) return unsupported("its depth of ", depth.text(), " cannot be written; bind it (--bind NAME=SIZE)");
   if (all->is_constant() && all->value() < 1) return corrupt("its result would have a depth of ", all->value());
   GRAFT_TRY_ASSIGN(const Dim images, dims_product({in[0], in[1]}));
   Attrs attrs = plane_attrs(window, groups);

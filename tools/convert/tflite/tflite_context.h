@@ -13,7 +13,6 @@
 
 namespace graft::convert {
 
-using OnnxAttrs = std::map<std::string, OnnxAttr, std::less<>>;
 OnnxAttr int_attr(std::int64_t value);
 OnnxAttr ints_attr(Ints values);
 OnnxAttr number_attr(double value);
