@@ -10,6 +10,8 @@ namespace graft::gloo_group {
 namespace {
 
 constexpr std::size_t kMostStrangers = 64;
+/// Long enough to answer: whoever was let in before that makes room for others.
+constexpr std::chrono::milliseconds kTimeToAnswer{500};
 /// Of workers that take steps: who comes is looked at once in a step.
 constexpr std::chrono::minutes kLongestStep{10};
 
@@ -36,8 +38,16 @@ bool Door::is_open_at(const Address& address) const {
   });
 }
 
+/// The oldest goes, once it could have answered.
+void Door::make_room() {
+  if (strangers_.size() < kMostStrangers || Clock::now() < strangers_.front().came + kTimeToAnswer) return;
+  strangers_.pop_front();
+}
+
 Status Door::let_in(const Socket& server, Doing doing) {
-  while (strangers_.size() < kMostStrangers) {  // more wait outside
+  for (std::size_t i = 0; i < kMostStrangers; ++i) {  // more wait outside
+    make_room();
+    if (strangers_.size() >= kMostStrangers) break;
     Socket socket(accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) break;
     GRAFT_TRY_ASSIGN(const Nonce nonce, draw());
@@ -45,7 +55,8 @@ Status Door::let_in(const Socket& server, Doing doing) {
     // Fits into the buffer of any new connection.
     if (send(socket.get(), &challenge, sizeof challenge, MSG_NOSIGNAL) != sizeof challenge) continue;
     const auto patience = doing == Doing::runs ? Clock::duration(kLongestStep) : Clock::duration(kCourtesy);
-    strangers_.push_back({std::move(socket), nonce, {}, 0, Clock::now() + patience});
+    const auto now = Clock::now();
+    strangers_.push_back({std::move(socket), nonce, {}, 0, now, now + patience});
   }
   return {};
 }
@@ -58,13 +69,14 @@ bool Door::is_known(const Stranger& stranger) const {
 
 Result<std::vector<Caller>> Door::look(Doing doing, std::chrono::milliseconds wait) {
   std::vector<pollfd> ready;
-  const short opens = strangers_.size() < kMostStrangers ? POLLIN : 0;
+  const bool opening = strangers_.size() < kMostStrangers || Clock::now() >= strangers_.front().came + kTimeToAnswer;
+  const short opens = opening ? POLLIN : 0;
   for (const Socket& server : servers_) ready.push_back({server.get(), opens, 0});
   for (const Stranger& stranger : strangers_) ready.push_back({stranger.socket.get(), POLLIN, 0});
   if (poll(ready.data(), ready.size(), static_cast<int>(wait.count())) < 0 && errno != EINTR) {
     return failure("poll failed");
   }
-  for (const Socket& server : servers_) GRAFT_TRY(let_in(server, doing));
+  // Those who have answered are heard before the oldest make room.
   std::vector<Caller> callers;
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
     auto* const into = reinterpret_cast<char*>(&stranger->answer) + stranger->read;
@@ -77,6 +89,7 @@ Result<std::vector<Caller>> Door::look(Doing doing, std::chrono::milliseconds wa
     }
     stranger = goes ? strangers_.erase(stranger) : std::next(stranger);
   }
+  for (const Socket& server : servers_) GRAFT_TRY(let_in(server, doing));
   return callers;
 }
 

@@ -1,5 +1,5 @@
-// Where a worker can be reached. Whoever does not know the secret, says nonsense or nothing is let go and disturbs
-// nobody.
+// Where a worker can be reached. A caller that does not know the secret, says nonsense or nothing is closed. Silent
+// ones make room for later ones, however many they are.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@ struct Caller {
 class Door {
  public:
   explicit Door(const std::string& secret) : secret_(secret) {}
+  void set_secret(const std::string& secret) { secret_ = secret; }
 
   /// One more address to be reached at. Port 0: any that is free.
   Status open(const Address& address);
@@ -45,12 +46,14 @@ class Door {
     Nonce nonce = {};
     Answer answer;
     std::size_t read = 0;
+    Clock::time_point came;
     Clock::time_point until;
   };
+  void make_room();
   Status let_in(const Socket& server, Doing doing);
   bool is_known(const Stranger& stranger) const;
 
-  const std::string secret_;
+  std::string secret_;
   std::vector<Socket> servers_;
   std::list<Stranger> strangers_;
 };

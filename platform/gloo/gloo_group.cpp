@@ -6,6 +6,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -96,7 +97,8 @@ class GlooGroup {
           std::max(longest_absence_, std::chrono::duration_cast<std::chrono::milliseconds>(begun - last_));
     }
     Posted posted((1 + parts.count) * size_);
-    broken_ = try_exchange(parts, Clock::now() + wait, posted);
+    wait_for(wait);
+    broken_ = try_exchange(parts, posted);
     ++call_;
     last_ = Clock::now();
     if (!broken_.ok()) {
@@ -126,9 +128,9 @@ class GlooGroup {
         }));
       }
     }));
-    const auto until = Clock::now() + kFarewell;
+    wait_for(kFarewell);
     for (std::uint32_t r = 0; r < size_; ++r) {
-      if (sent[r] != nullptr) static_cast<void>(finish(r, until, *sent[r], true));
+      if (sent[r] != nullptr) static_cast<void>(finish(r, *sent[r], true));
     }
     broken_ = error(Code::cancelled, "This worker has left.");
     close();  // before what was posted goes
@@ -164,8 +166,10 @@ class GlooGroup {
       loop_ = std::move(*loop);
       context_ = std::move(context);
     });
-    if (broken_.ok() && silence_.count() > 0 && size_ > 1) {
-      auto started = Pulse::start(rendezvous_->lines(), silence_, [this] { stop_waiting(); });
+    if (broken_.ok() && size_ > 1) {
+      const bool listens = silence_.count() > 0;
+      auto started = Pulse::start(listens ? rendezvous_->lines() : std::vector<Pulse::Line>(),
+                                  listens ? silence_ : kForever, [this](bool silent, auto ran) { look(silent, ran); });
       if (started.ok()) pulse_ = std::move(*started);
       broken_ = started.status();
     }
@@ -173,10 +177,18 @@ class GlooGroup {
     return Status(broken_).with_context("While the workers were connected");
   }
 
-  /// What this worker waits for ends.
-  void stop_waiting() {
+  /// What comes now is waited for so long, by the time in which this process runs.
+  void wait_for(std::chrono::milliseconds time) {
+    const std::lock_guard lock(waiting_mutex_);
+    left_ = time;
+  }
+
+  /// What this worker waits for ends where somebody is silent, or the time is over.
+  void look(bool silent, Clock::duration ran) {
     const std::lock_guard lock(waiting_mutex_);
     if (waiting_ == nullptr) return;
+    left_ -= ran;
+    if (!silent && left_ > Clock::duration::zero()) return;
     waiting_->abortWaitRecv();
     waiting_->abortWaitSend();
   }
@@ -250,34 +262,30 @@ class GlooGroup {
     return error(Code::io_error, "Worker ", from, " is gone: ", done.message());
   }
 
-  Status finish(std::uint32_t rank, Clock::time_point until, ::gloo::transport::UnboundBuffer& buffer, bool sends) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  Status finish(std::uint32_t rank, ::gloo::transport::UnboundBuffer& buffer, bool sends) {
     {
       const std::lock_guard lock(waiting_mutex_);
       waiting_ = &buffer;
     }
     bool came = true;
-    Status done = caught([&] {
-      const auto wait = std::max(left, std::chrono::milliseconds(1));
-      came = sends ? buffer.waitSend(wait) : buffer.waitRecv(wait);
-    });
+    Status done = caught([&] { came = sends ? buffer.waitSend(kForever) : buffer.waitRecv(kForever); });
     {
       const std::lock_guard lock(waiting_mutex_);
       waiting_ = nullptr;
     }
     if (done.ok() && came) return done;
-    if (done.ok() || Clock::now() >= until) {
+    if (done.ok()) {
       return error(Code::timeout, "Worker ", rank, " did not come to an exchange in time.");
     }
     return error(Code::io_error, "Worker ", rank, " is gone: ", done.message());
   }
 
   /// All that came, or went.
-  Status finish(Posted& posted, std::size_t at, Clock::time_point until, bool sends) {
+  Status finish(Posted& posted, std::size_t at, bool sends) {
     for (std::uint32_t i = 1; i < size_; ++i) {
       const std::uint32_t other = sends ? (rank_ + i) % size_ : (rank_ + size_ - i) % size_;
       const Buffer& buffer = sends ? posted[at + other].sent : posted[at + other].received;
-      if (buffer != nullptr) GRAFT_TRY(finish(other, until, *buffer, sends));
+      if (buffer != nullptr) GRAFT_TRY(finish(other, *buffer, sends));
     }
     return {};
   }
@@ -315,7 +323,7 @@ class GlooGroup {
     }
   }
 
-  Status try_exchange(const Parts& parts, Clock::time_point until, Posted& posted) {
+  Status try_exchange(const Parts& parts, Posted& posted) {
     mine_.resize(size_);
     theirs_.resize(size_);
     for (std::uint32_t r = 0; r < size_; ++r) {
@@ -325,14 +333,14 @@ class GlooGroup {
     Status headers;
     const Status posts = on_loop([&] { headers = post(posted, parts); });
     if (!posts.ok()) headers = posts;
-    if (headers.ok()) headers = finish(posted, 0, until, false);
+    if (headers.ok()) headers = finish(posted, 0, false);
     GRAFT_TRY(check_headers(parts, std::move(headers)));
     take_own(parts);
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (r != rank_) theirs_[r].read(parts, r, size_);
     }
-    for (std::size_t p = 1; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, until, false));
-    for (std::size_t p = 0; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, until, true));
+    for (std::size_t p = 1; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, false));
+    for (std::size_t p = 0; p <= parts.count; ++p) GRAFT_TRY(finish(posted, p * size_, true));
     return {};
   }
 
@@ -366,6 +374,7 @@ class GlooGroup {
   std::vector<Header> mine_, theirs_;  // of the exchange in progress
   std::mutex waiting_mutex_;
   ::gloo::transport::UnboundBuffer* waiting_ = nullptr;
+  Clock::duration left_{};
   std::unique_ptr<Pulse> pulse_;
 };
 
@@ -420,7 +429,8 @@ int waiting(void* user) {
 Status join(const graft_gloo_options& options, graft_group& group) {
   constexpr std::uint32_t kMost = 1024;  // each is connected with each
   constexpr std::uint64_t kFiveMinutes = 300'000;
-  if (options.struct_size < sizeof options || options.address == nullptr) {
+  constexpr std::size_t kFirst = offsetof(graft_gloo_options, insecure_network);  // of version 0.1
+  if (options.struct_size < kFirst || options.address == nullptr) {
     return invalid("The options' struct_size and worker 0's address must be given.");
   }
   if (options.size == 0 || options.size > kMost || options.rank >= options.size) {
@@ -429,13 +439,14 @@ Status join(const graft_gloo_options& options, graft_group& group) {
                    "which is at most ",
                    kMost, ".");
   }
+  const bool trusts_network = options.struct_size >= sizeof options && options.insecure_network != 0;
   const std::uint64_t wait =
       options.timeout_ms == 0 ? kFiveMinutes : std::min<std::uint64_t>(options.timeout_ms, 1ull << 40);
   const std::uint64_t silence = std::min<std::uint64_t>(options.silence_ms, 1ull << 40);
-  GRAFT_TRY_ASSIGN(auto joined,
-                   GlooGroup::join({options.rank, options.size, options.address, options.port,
-                                    options.secret == nullptr ? "" : options.secret, std::chrono::milliseconds(wait)},
-                                   std::chrono::milliseconds(silence)));
+  GRAFT_TRY_ASSIGN(auto joined, GlooGroup::join({options.rank, options.size, options.address, options.port,
+                                                 options.secret == nullptr ? "" : options.secret,
+                                                 std::chrono::milliseconds(wait), trusts_network},
+                                                std::chrono::milliseconds(silence)));
   const std::uint32_t rank = joined->rank(), size = joined->size();
   group = {sizeof group, rank, size, joined.release(), exchange, leave, reform, waiting, 0, 0, 0};
   return {};

@@ -16,19 +16,19 @@ namespace {
 
 /// What is said that is no rank.
 constexpr std::uint32_t kAlive = UINT32_MAX;
-/// Beats within a silence.
+/// Beats within a silence, and the longest time between two.
 constexpr int kBeats = 8;
+constexpr std::chrono::milliseconds kLongest{250};
 
 }  // namespace
 
-Pulse::Pulse(std::vector<Line> lines, std::chrono::milliseconds silence, std::function<void()> falls_silent)
-    : silence_(silence), falls_silent_(std::move(falls_silent)) {
+Pulse::Pulse(std::vector<Line> lines, std::chrono::milliseconds silence, Looks looks)
+    : silence_(silence), looks_(std::move(looks)) {
   for (const Line& line : lines) heard_.push_back({line, Clock::now(), {}, false});
 }
 
-Result<std::unique_ptr<Pulse>> Pulse::start(std::vector<Line> lines, std::chrono::milliseconds silence,
-                                            std::function<void()> falls_silent) {
-  std::unique_ptr<Pulse> made(new Pulse(std::move(lines), silence, std::move(falls_silent)));
+Result<std::unique_ptr<Pulse>> Pulse::start(std::vector<Line> lines, std::chrono::milliseconds silence, Looks looks) {
+  std::unique_ptr<Pulse> made(new Pulse(std::move(lines), silence, std::move(looks)));
   if (pipe2(made->wakes_, O_CLOEXEC) != 0) return failure("There is no pipe");
   sigset_t all, before;
   sigfillset(&all);  // the app's signals are for its own threads
@@ -51,8 +51,8 @@ Pulse::~Pulse() {
 }
 
 void Pulse::beat() {
-  const auto interval = std::max(silence_ / kBeats, std::chrono::milliseconds(1));
-  auto next = Clock::now();
+  const auto interval = std::clamp(silence_ / kBeats, std::chrono::milliseconds(1), kLongest);
+  auto next = Clock::now(), before = next;
   for (;;) {
     pollfd wake = {wakes_[0], POLLIN, 0};
     if (poll(&wake, 1, milliseconds_to(next)) > 0) return;
@@ -70,7 +70,9 @@ void Pulse::beat() {
       silent = look();
     }
     next = now + interval;
-    if (silent) falls_silent_();
+    // A longer time is one in which it stood still.
+    looks_(silent.has_value(), std::min<Clock::duration>(now - before, 2 * interval));
+    before = now;
   }
 }
 

@@ -24,9 +24,10 @@ class Pulse {
     std::uint32_t rank = 0;
     int socket = -1;  ///< outlives the pulse
   };
-  /// `falls_silent` is called from the thread, as often as it looks, while somebody is silent.
-  static Result<std::unique_ptr<Pulse>> start(std::vector<Line> lines, std::chrono::milliseconds silence,
-                                              std::function<void()> falls_silent);
+  /// `looks` is called from the thread with every beat: whether somebody is silent, and for how long this process has
+  /// run since the beat before.
+  using Looks = std::function<void(bool silent, Clock::duration ran)>;
+  static Result<std::unique_ptr<Pulse>> start(std::vector<Line> lines, std::chrono::milliseconds silence, Looks looks);
   ~Pulse();
   Pulse(const Pulse&) = delete;
   Pulse& operator=(const Pulse&) = delete;
@@ -45,14 +46,14 @@ class Pulse {
     std::vector<unsigned char> begun;  ///< of a word that has not come whole
     bool closed = false;               ///< by the other end: whoever uses the group sees that
   };
-  Pulse(std::vector<Line> lines, std::chrono::milliseconds silence, std::function<void()> falls_silent);
+  Pulse(std::vector<Line> lines, std::chrono::milliseconds silence, Looks looks);
   void beat();
   void listen(Heard& heard);
   void say(std::uint32_t word);
   std::optional<std::uint32_t> look();
 
   const std::chrono::milliseconds silence_;
-  const std::function<void()> falls_silent_;
+  const Looks looks_;
   std::mutex mutex_;
   std::vector<Heard> heard_;
   std::optional<std::uint32_t> told_;

@@ -7,11 +7,14 @@
 #include <sstream>
 #include <thread>
 
+#include "platform/gloo/secret.h"
+
 namespace graft::gloo_group {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kTellAgain{2};
+constexpr int kMostRefusals = 3;
 
 }  // namespace
 
@@ -35,6 +38,11 @@ Status Rendezvous::find_masters() {
     auto address = resolve(host, options_.port);
     if (!address.ok()) {
       unknown = address.status();
+    } else if (!options_.trusts_network && !address->is_loopback()) {
+      return invalid("\"", host,
+                     "\" is another address than loopback, and what workers send each other is neither "
+                     "encrypted nor authenticated: give --insecure-network where the network is trusted, or a tunnel's "
+                     "loopback address.");
     } else if (options_.secret.empty() && !address->is_loopback()) {
       return invalid("Workers on several machines need a secret (GRAFT_SECRET), which \"", host,
                      "\" is not reached without.");
@@ -49,6 +57,10 @@ Status Rendezvous::find_masters() {
 Result<std::unique_ptr<Rendezvous>> Rendezvous::join(const RendezvousOptions& options) {
   std::unique_ptr<Rendezvous> made(new Rendezvous(options));
   GRAFT_TRY(made->find_masters());
+  if (options.secret.empty()) {
+    GRAFT_TRY_ASSIGN(made->options_.secret, secret_of_user());
+    made->door_.set_secret(made->options_.secret);
+  }
   if (options.rank != 0) {
     GRAFT_TRY(made->come_in(made->masters_));
   } else if (Status opened = made->door_.open(made->masters_.front()); opened.ok()) {
@@ -143,6 +155,7 @@ Status Rendezvous::seat(std::vector<Caller> guests) {
 /// To a worker 0 that may not be there yet, or to a run that goes on already.
 Status Rendezvous::come_in(const std::vector<Address>& places) {
   Status last = error(Code::timeout, "it does not answer.");
+  int refusals = 0;
   for (; Clock::now() < until_; std::this_thread::sleep_for(kLook)) {
     for (const Address& master : places) {
       auto socket = connect_to(master, std::min(until_, Clock::now() + kCourtesy));
@@ -160,6 +173,7 @@ Status Rendezvous::come_in(const std::vector<Address>& places) {
       if (last.ok() || last.code() == Code::invalid_argument) return last;
       // Whom it came to may have gone, or be a worker 0 as well.
       if (challenge.doing == static_cast<std::uint32_t>(Doing::runs) || options_.rank == 0) continue;
+      if (++refusals < kMostRefusals) continue;  // it may have had to make room for others
       return invalid("Worker 0 at ", options_.address, " port ", options_.port,
                      " did not take this one in: the secrets differ, or it ended.");
     }

@@ -15,6 +15,7 @@ struct RendezvousOptions {
   std::uint16_t port = 0;
   std::string secret;
   std::chrono::milliseconds timeout{};
+  bool trusts_network = false;  ///< others than loopback addresses are allowed
 };
 
 /// What every worker says about itself, told to all.
@@ -71,7 +72,7 @@ class Rendezvous {
   bool knows(std::uint32_t number) const;
   void tell_where();
 
-  const RendezvousOptions options_;
+  RendezvousOptions options_;
   std::vector<Address> masters_;
   std::uint32_t rank_;
   std::uint32_t size_;

@@ -3,9 +3,10 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
+
+#include "platform/base/patience.h"
 
 namespace graft::group {
 namespace {
@@ -21,7 +22,6 @@ class Meeting {
     if (out.size() != in.size() || out.empty() || out.size() % size() != 0) {
       return invalid("An exchange among ", size(), " workers takes as many parts for each.");
     }
-    const auto until = deadline == kNoDeadline ? std::nullopt : std::optional(Clock::now() + deadline);
     const Fault* const fault = fault_of(rank);
     if (fault != nullptr && fault->kind == Fault::Kind::delay) std::this_thread::sleep_for(fault->delay);
     if (fault != nullptr && fault->kind == Fault::Kind::disconnect) {
@@ -35,7 +35,7 @@ class Meeting {
       workers_[rank].here = true;
       if (++here_ == size()) changed_.notify_all();
     }
-    wait_for_all(lock, until);
+    wait_for_all(lock, deadline);
     if (here_ != size()) return broken_;  // nobody has begun to copy, and nobody will
     const std::uint64_t round = round_;
     lock.unlock();
@@ -56,7 +56,6 @@ class Meeting {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Worker {
     OutParts out;
     bool here = false;
@@ -82,10 +81,9 @@ class Meeting {
   }
 
   // Or until somebody has left, or the deadline.
-  void wait_for_all(std::unique_lock<std::mutex>& lock, std::optional<Clock::time_point> until) {
+  void wait_for_all(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds deadline) {
     const auto over = [&] { return !broken_.ok() || here_ == size(); };
-    if (!until) return changed_.wait(lock, over);
-    if (changed_.wait_until(lock, *until, over)) return;
+    if (wait_in_slices(deadline, [&](auto slice) { return changed_.wait_for(lock, slice, over); })) return;
     std::string missing;
     for (std::size_t r = 0; r < size(); ++r) {
       if (!workers_[r].here) missing += cat(missing.empty() ? "" : ", ", r);

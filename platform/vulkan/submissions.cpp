@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "platform/base/patience.h"
+
 namespace graft::vulkan {
 namespace {
 
-constexpr std::uint64_t kQuiesceTimeoutNs = 60'000'000'000;
+constexpr std::chrono::nanoseconds kQuiesceTimeout = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -76,7 +78,16 @@ Result<gpu::Ticket> Submissions::submit(std::span<const VkCommandBuffer> buffers
   return ticket;
 }
 
-VkResult Submissions::wait_raw(gpu::Ticket ticket, std::uint64_t timeout_ns, CallFaults* faults) {
+VkResult Submissions::wait_raw(gpu::Ticket ticket, std::chrono::nanoseconds timeout, CallFaults* faults) {
+  VkResult result = VK_TIMEOUT;
+  (void)wait_in_slices(timeout, [&](std::chrono::nanoseconds slice) {
+    result = wait_once(ticket, static_cast<std::uint64_t>(slice.count()), faults);
+    return result != VK_TIMEOUT;
+  });
+  return result;
+}
+
+VkResult Submissions::wait_once(gpu::Ticket ticket, std::uint64_t timeout_ns, CallFaults* faults) {
   if (semaphore_ != VK_NULL_HANDLE) {
     VkSemaphoreWaitInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO_KHR};
     info.semaphoreCount = 1;
@@ -103,8 +114,7 @@ Status Submissions::wait(gpu::Ticket ticket, std::chrono::nanoseconds timeout) {
     return invalid("Ticket ", ticket, " names no submission; the newest is ", submitted_, ".");
   }
   if (ticket <= completed_) return ok_status();
-  const auto nanoseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(timeout.count(), 0));
-  const VkResult result = wait_raw(ticket, nanoseconds, context_.faults);
+  const VkResult result = wait_raw(ticket, timeout, context_.faults);
   if (result == VK_TIMEOUT) {
     return error(Code::timeout, "Submission ", ticket, " did not finish within ",
                  std::chrono::duration<double>(timeout).count(), " s.");
@@ -122,7 +132,7 @@ bool Submissions::completed(gpu::Ticket ticket) {
     if (context_.fn.GetSemaphoreCounterValueKHR(context_.device, semaphore_, &value) == VK_SUCCESS)
       mark_complete(value);
   } else {
-    while (!pending_.empty() && wait_raw(pending_.front().ticket, 0, nullptr) == VK_SUCCESS) {
+    while (!pending_.empty() && wait_raw(pending_.front().ticket, {}, nullptr) == VK_SUCCESS) {
       mark_complete(pending_.front().ticket);
     }
   }
@@ -132,7 +142,7 @@ bool Submissions::completed(gpu::Ticket ticket) {
 bool Submissions::quiesce() {
   if (completed_ == submitted_) return true;
   if (context_.stuck) return false;
-  const VkResult result = wait_raw(submitted_, kQuiesceTimeoutNs, nullptr);
+  const VkResult result = wait_raw(submitted_, kQuiesceTimeout, nullptr);
   // After a real device loss nothing runs any more, and destroying is allowed.
   if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
     context_.stuck = true;

@@ -36,7 +36,9 @@ class Submissions {
     VkFence fence = VK_NULL_HANDLE;
   };
   Result<VkFence> take_fence();
-  VkResult wait_raw(gpu::Ticket ticket, std::uint64_t timeout_ns, CallFaults* faults);
+  /// VK_TIMEOUT once so much time has passed in which this process ran.
+  VkResult wait_raw(gpu::Ticket ticket, std::chrono::nanoseconds timeout, CallFaults* faults);
+  VkResult wait_once(gpu::Ticket ticket, std::uint64_t timeout_ns, CallFaults* faults);
   void mark_complete(gpu::Ticket ticket);
 
   Context& context_;

@@ -10,6 +10,10 @@ namespace graft::delta {
 namespace {
 
 Status check_options(const AverageOptions& options) {
+  if (!(options.expected_clients >= 0) || !std::isfinite(options.expected_clients) ||
+      (options.expected_clients > 0 && options.noise == 0)) {
+    return invalid("A number of expected clients is a positive number, and goes with noise.");
+  }
   if (options.noise == 0) return ok_status();
   if (!(options.noise > 0) || !(options.clip_norm > 0) || !std::isfinite(options.noise * options.clip_norm)) {
     return invalid("Noise is given as a multiple of the norm that each client was clipped to.");
@@ -22,12 +26,29 @@ Status check_options(const AverageOptions& options) {
 
 }  // namespace
 
-Status Averager::check(const Delta& delta) const {
-  if (options_.clip_norm > 0 && options_.noise > 0 &&
-      (delta.clip_norm == 0 || delta.clip_norm > options_.clip_norm || delta.clients != 1)) {
+/// Whether noise on the sum hides this client.
+Status Averager::check_privacy(const Delta& delta) const {
+  if (delta.clip_norm == 0 || delta.clip_norm > options_.clip_norm || delta.clients != 1) {
     return invalid("A delta was clipped to ", delta.clip_norm, " and is of ", delta.clients,
                    " clients; the noise is for single clients clipped to ", options_.clip_norm, ".");
   }
+  Numbers numbers;
+  for (const Tensor& tensor : delta.tensors) {
+    const std::vector<float> decoded = numbers_of(delta, tensor);
+    numbers[tensor.name].assign(decoded.begin(), decoded.end());
+  }
+  if (const double norm = norm_of(numbers); norm > options_.clip_norm && delta.noise == 0) {
+    return invalid("A delta has the norm ", norm, ", above the ", options_.clip_norm,
+                   " that it says it was clipped to.");
+  }
+  const auto known = [&](const Tensor& tensor) { return sums_.contains(tensor.name); };
+  if (!like_ || (delta.tensors.size() == sums_.size() && std::ranges::all_of(delta.tensors, known))) return ok_status();
+  return invalid("With noise all deltas have the same tensors; one has ", delta.tensors.size(), ", those before ",
+                 sums_.size(), ".");
+}
+
+Status Averager::check(const Delta& delta) const {
+  if (options_.noise > 0) GRAFT_TRY(check_privacy(delta));
   if (!like_) return ok_status();
   if (!(delta.base == like_->base)) {
     return invalid("One delta's base has the weights ", hash_text(delta.base), " and another's ",
@@ -95,6 +116,12 @@ Status Averager::add(const Delta& delta) {
 Result<Delta> Averager::finish() {
   if (!like_) return invalid("There is no delta to average.");
   Numbers averages;
+  if (options_.expected_clients > 0) {
+    weight_ = options_.expected_clients;  // how many came would tell of them, and so would their samples
+    clients_ = static_cast<std::uint32_t>(std::clamp(std::round(weight_), 1.0, double{UINT32_MAX}));
+    samples_ = clients_;
+    local_steps_ = 0;
+  }
   const double scale = std::ldexp(weight_, static_cast<int>(like_->fixed_bits));
   for (auto& [name, sum] : sums_) {
     std::vector<double>& out = averages[name];
@@ -105,7 +132,7 @@ Result<Delta> Averager::finish() {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::int32_t>(sum.integers[i]) / scale;
   }
   Delta average = *like_;
-  average.noise = options_.noise * options_.clip_norm / clients_;
+  average.noise = options_.noise * options_.clip_norm / weight_;
   if (average.noise > 0) GRAFT_TRY(add_noise(averages, average.noise, options_.seed));
   average.coding = Coding::f32;
   average.fixed_bits = 0;

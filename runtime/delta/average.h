@@ -22,6 +22,9 @@ struct AverageOptions {
   double noise = 0;
   double clip_norm = 0;
   std::optional<std::uint64_t> seed;  ///< of the noise, for tests; default: the system's entropy
+  /// With noise, what the sum is divided by: the number of clients that a round expects where each is drawn by chance,
+  /// since how many came tells of them. 0: those that were added, whose number is no secret then.
+  double expected_clients = 0;
 };
 
 /// Adds deltas up, one at a time, in double precision; deltas of integers as integers, exactly and in any order.
@@ -29,13 +32,15 @@ struct AverageOptions {
 class Averager {
  public:
   explicit Averager(const AverageOptions& options) : options_(options) {}
-  /// invalid_argument: another base, another kind, other shapes, or integers beside numbers.
+  /// invalid_argument: another base, another kind, other shapes, or integers beside numbers. With noise also a delta
+  /// that is longer than clip_norm, or that lacks a tensor that the first one has: it would go without noise.
   Status add(const Delta& delta);
   /// The average as f32 numbers, of as many clients and samples as were added.
   Result<Delta> finish();
 
  private:
   Status check(const Delta& delta) const;
+  Status check_privacy(const Delta& delta) const;
   struct Sum {
     Shape shape;
     DType dtype = DType::f32;

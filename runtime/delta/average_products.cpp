@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/delta/average.h"
+#include "runtime/delta/privacy.h"
 #include "runtime/delta/svd.h"
 #include "runtime/lora/adapter.h"
 
@@ -139,7 +140,7 @@ Result<Products> average_products(const std::vector<Delta>& deltas, std::uint32_
   if (rank == 0) rank = largest;
   if (!(scale > 0)) return invalid("The adapters' scale is ", scale, ".");
   double kept = 0, all = 0;
-  std::map<std::string, std::vector<double>> numbers;
+  Numbers numbers;
   for (const auto& [name, stacked] : layers) {
     if (stacked.in == 0) continue;  // B is zero with every client
     Factors factors = factorize(stacked, rank, scale);
@@ -154,7 +155,8 @@ Result<Products> average_products(const std::vector<Delta>& deltas, std::uint32_
   std::ranges::sort(out.average.tensors, {}, &Tensor::name);
   out.average.coding = Coding::f32;
   out.average.rank = rank;
-  out.average.norm = out.average.clip_norm = out.average.noise = 0;
+  out.average.norm = norm_of(numbers);
+  out.average.clip_norm = out.average.noise = 0;
   out.average.metadata.insert_or_assign(std::string(kMetaAdapterRank), cat(rank));
   out.average.metadata.insert_or_assign(std::string(kMetaAdapterAlpha), exact_text(scale * rank));
   out.average.metadata.erase(std::string(kMetaAdapterAlphas));

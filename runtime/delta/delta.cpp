@@ -59,17 +59,9 @@ Status check_options(const MakeOptions& options) {
   return ok_status();
 }
 
-struct Change {
-  Tensor* tensor;
-  std::vector<double> numbers;
-};
-
-/// What `updated` has less what `base` has (nothing: less 0). Empty: they are equal.
+/// `updated` minus `base`; an empty base counts as 0.
 Result<std::vector<double>> difference(const Value& value, std::span<const std::byte> base,
                                        std::span<const std::byte> updated) {
-  if (base.size() == updated.size() && std::memcmp(base.data(), updated.data(), base.size()) == 0) {
-    return std::vector<double>();
-  }
   if (!is_number(value.dtype)) {
     return invalid("The weight \"", value.name, "\" of type ", dtype_name(value.dtype),
                    " differs; a delta holds changes of f32, f16 and bf16.");
@@ -87,9 +79,9 @@ Result<std::vector<double>> difference(const Value& value, std::span<const std::
   return out;
 }
 
-Result<std::map<std::string, std::vector<double>>> changes_between(const Model& base, const Model& updated,
-                                                                   Delta& delta) {
-  std::map<std::string, std::vector<double>> changes;
+/// `all`: also those of the trainable tensors that did not change.
+Result<Numbers> changes_between(const Model& base, const Model& updated, bool all, Delta& delta) {
+  Numbers changes;
   const auto weights = [](const Model& model) {
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) count += model.weight({i}) ? 1 : 0;
@@ -113,8 +105,9 @@ Result<std::map<std::string, std::vector<double>>> changes_between(const Model& 
       if (!like) return invalid("The base has no weight \"", value.name, "\" of the same type and shape.");
       then = base.weight(id).value_or(std::span<const std::byte>());
     }
+    const bool equal = then.size() == now->size() && std::memcmp(then.data(), now->data(), then.size()) == 0;
+    if (equal && !(all && value.kind != ValueKind::constant && is_number(value.dtype))) continue;
     GRAFT_TRY_ASSIGN(auto numbers, difference(value, then, *now));
-    if (numbers.empty()) continue;
     if (value.kind == ValueKind::constant) {
       return invalid("The constant \"", value.name, "\" differs; a delta holds changes of parameters and running ",
                      "statistics.");
@@ -134,6 +127,45 @@ Status code(const Delta& delta, Tensor& tensor, std::span<const double> numbers,
   tensor.coded.resize(coded_bytes(delta.coding, numbers.size()));
   return encode(delta.coding, numbers, fixed_of(delta, room), tensor.coded)
       .with_context(cat("While coding \"", tensor.name, "\""));
+}
+
+/// The norm of the numbers as a reader decodes them.
+double sent_norm(const Delta& delta) {
+  double sum = 0;
+  for (const Tensor& tensor : delta.tensors) {
+    for (const float x : numbers_of(delta, tensor)) sum += static_cast<double>(x) * static_cast<double>(x);
+  }
+  return std::sqrt(sum);
+}
+
+/// Codes all numbers. Coding rounds, which may make the delta longer: without noise it is scaled down and coded again
+/// until what a reader decodes keeps to clip_norm. With noise the clipped numbers are what the noise hides; coding them
+/// afterwards takes nothing from that.
+Status code_all(Delta& delta, Numbers& changes, const MakeOptions& options) {
+  if (const double step = 1 / fixed_of(delta, 1).scale; options.coding == Coding::fixed && delta.noise > 0) {
+    if (delta.noise < step) {
+      return invalid("Integers with ", delta.fixed_bits, " bits behind the point and ", delta.samples,
+                     " samples have steps of ", step, ", longer than the noise's deviation of ", delta.noise,
+                     ": take more bits.");
+    }
+  }
+  const bool limited = options.clip_norm > 0 && delta.noise == 0;
+  double margin = 0x1p-24;
+  for (double norm = norm_of(changes);;) {
+    for (Tensor& tensor : delta.tensors) GRAFT_TRY(code(delta, tensor, changes.at(tensor.name), options.room));
+    if (!limited && options.coding != Coding::fixed) return ok_status();
+    const double sent = sent_norm(delta);
+    if (sent == 0 && norm > 0 && options.residual == nullptr) {
+      return invalid(
+          "A delta of the norm ", norm, " would be sent as zeros: as ", coding_name(options.coding),
+          " all its numbers round to 0. Take more bits, another coding, or keep what is lost as a residual.");
+    }
+    if (!limited || sent <= options.clip_norm) return ok_status();
+    for (auto& [name, numbers] : changes) {
+      for (double& x : numbers) x *= options.clip_norm / sent * (1 - margin);
+    }
+    margin = std::min(4 * margin, 0.5);
+  }
 }
 
 }  // namespace
@@ -180,7 +212,7 @@ Result<Delta> make(const Model& base, const Model& updated, const MakeOptions& o
   delta.fixed_bits = options.coding == Coding::fixed ? options.fixed_bits : 0;
   delta.samples = options.samples;
   delta.local_steps = options.local_steps;
-  GRAFT_TRY_ASSIGN(auto changes, changes_between(base, updated, delta));
+  GRAFT_TRY_ASSIGN(auto changes, changes_between(base, updated, options.clip_norm > 0, delta));
   if (options.residual != nullptr) {
     for (auto& [name, numbers] : changes) {
       const auto lost = options.residual->find(name);
@@ -196,11 +228,14 @@ Result<Delta> make(const Model& base, const Model& updated, const MakeOptions& o
   delta.clip_norm = options.clip_norm;
   if (options.clip_norm > 0) clip(changes, delta.norm, options.clip_norm);
   delta.noise = options.noise * options.clip_norm;
-  if (delta.noise > 0) GRAFT_TRY(add_noise(changes, delta.noise, options.seed));
-  for (Tensor& tensor : delta.tensors) {
+  if (delta.noise > 0) {
+    GRAFT_TRY(add_noise(changes, delta.noise, options.seed));
+    delta.norm = norm_of(changes);  // the one before tells of the client
+  }
+  GRAFT_TRY(code_all(delta, changes, options));
+  if (options.residual == nullptr) return delta;
+  for (const Tensor& tensor : delta.tensors) {
     const std::vector<double>& numbers = changes.at(tensor.name);
-    GRAFT_TRY(code(delta, tensor, numbers, options.room));
-    if (options.residual == nullptr) continue;
     std::vector<float>& lost = (*options.residual)[tensor.name];
     lost = numbers_of(delta, tensor);
     for (std::size_t i = 0; i < lost.size(); ++i)

@@ -49,9 +49,9 @@ struct Delta {
   std::uint32_t rank = 0;         ///< of adapters, the largest; 0: of others
   double clip_norm = 0;           ///< 0: not clipped
   double noise = 0;               ///< standard deviation of what was added to each number; 0: none
-  double norm = 0;                ///< before it was clipped
+  double norm = 0;                ///< before it was clipped; with noise, after the noise
   Metadata metadata;              ///< the adapters' own, where there are any
-  std::vector<Tensor> tensors;    ///< sorted by name; what did not change is left out
+  std::vector<Tensor> tensors;    ///< sorted by name; what did not change is left out, unless the delta is clipped
 
   std::uint64_t elements() const;
   const Tensor* find(std::string_view name) const;
@@ -68,9 +68,13 @@ struct MakeOptions {
   std::uint64_t local_steps = 0;
   Coding coding = Coding::f32;
   std::uint32_t fixed_bits = 8;
-  std::uint32_t room = 1024;          ///< Coding::fixed: so many clients' integers may be added without overflow
-  double clip_norm = 0;               ///< the whole delta is scaled to this L2 norm where it is longer; 0: not
-  double noise = 0;                   ///< noise multiplier: standard deviation over clip_norm; 0: none
+  std::uint32_t room = 1024;  ///< Coding::fixed: so many clients' integers may be added without overflow
+  /// The whole delta is scaled down until what a reader decodes has at most this L2 norm; 0: not. All trainable tensors
+  /// are in such a delta, so that it does not tell which of them changed.
+  double clip_norm = 0;
+  /// Standard deviation over clip_norm of normal noise on every number of every trainable tensor, after clipping and
+  /// before coding; 0: none.
+  double noise = 0;
   std::optional<std::uint64_t> seed;  ///< of the noise, for tests; default: the system's entropy
   Residual* residual = nullptr;       ///< added before coding, then replaced by what this one loses; null: not
 };

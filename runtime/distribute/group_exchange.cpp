@@ -61,8 +61,45 @@ std::vector<std::uint64_t> GroupExchange::all_slots() const {
   return slots;
 }
 
+Status GroupExchange::check_same(const Step& mine, const Step& other, std::size_t rank) const {
+  const auto same = [&](std::uint64_t a, std::uint64_t b, const char* what) -> Status {
+    if (a == b) return ok_status();
+    return invalid("Worker ", rank, " has ", b, " ", what, ", worker ", group_.rank(), " has ", a,
+                   ": their options or data differ.");
+  };
+  GRAFT_TRY(same(mine.number, other.number, "steps behind it"));
+  GRAFT_TRY(same(mine.samples, other.samples, "samples in the step's batch"));
+  GRAFT_TRY(same(mine.slots, other.slots, "micro-batches in a step"));
+  GRAFT_TRY(same(mine.gradient_bytes, other.gradient_bytes, "bytes of gradients"));
+  GRAFT_TRY(same(mine.statistics_bytes, other.statistics_bytes, "bytes of running statistics"));
+  GRAFT_TRY(same(mine.seed, other.seed, "as its seed"));
+  GRAFT_TRY(same(mine.epoch, other.epoch, "epochs behind it"));
+  GRAFT_TRY(same(mine.place, other.place, "samples of the epoch behind it"));
+  return same(mine.precision, other.precision, "as its precision (of numbers times 256, and of products)");
+}
+
+/// What worker 0 decides, unless another worker decided something else by itself.
+Status GroupExchange::check_decisions(Step& step) const {
+  const auto first = read_as<Step>(parcels_.in(0));
+  for (std::size_t rank = 1; rank < group_.size(); ++rank) {
+    const auto other = read_as<Step>(parcels_.in(rank));
+    if (other.learning_rate != first.learning_rate && other.learning_rate != rate_) {
+      return invalid("Worker ", rank, " has the learning rate ", other.learning_rate, ", worker 0 has ",
+                     first.learning_rate, ": set it for all, or for worker 0 alone.");
+    }
+    if (other.ends != 0 && first.ends == 0) return invalid("Worker ", rank, " ends the run, worker 0 does not.");
+  }
+  step.learning_rate = first.learning_rate;
+  step.monitors = first.monitors;
+  step.evaluated_at = first.evaluated_at;
+  step.ends = first.ends;
+  step.wants_whole = first.wants_whole;
+  return ok_status();
+}
+
 Status GroupExchange::begin(Step& step) {
   watch_.restart();
+  step.ends = asks_end_ ? 1 : 0;
   step.newcomers = group_.rank() == 0 && group_.somebody_waits() ? 1 : 0;
   GRAFT_TRY(note(parcels_.share(std::as_bytes(std::span(&step, 1)), options_.between_steps)));
   differs_ = false;
@@ -70,16 +107,7 @@ Status GroupExchange::begin(Step& step) {
   std::vector<std::uint64_t> hashes;
   for (std::size_t rank = 0; rank < group_.size(); ++rank) {
     const auto other = read_as<Step>(parcels_.in(rank));
-    const auto same = [&](std::uint64_t mine, std::uint64_t its, const char* what) -> Status {
-      if (mine == its) return ok_status();
-      return invalid("Worker ", rank, " has ", its, " ", what, ", worker ", group_.rank(), " has ", mine,
-                     ": their options or data differ.");
-    };
-    GRAFT_TRY(same(step.number, other.number, "steps behind it"));
-    GRAFT_TRY(same(step.samples, other.samples, "samples in the step's batch"));
-    GRAFT_TRY(same(step.slots, other.slots, "micro-batches in a step"));
-    GRAFT_TRY(same(step.gradient_bytes, other.gradient_bytes, "bytes of gradients"));
-    GRAFT_TRY(same(step.statistics_bytes, other.statistics_bytes, "bytes of running statistics"));
+    GRAFT_TRY(check_same(step, other, rank));
     weights.add(other.weights);
     hashes.push_back(other.state_hash);
   }
@@ -89,8 +117,11 @@ Status GroupExchange::begin(Step& step) {
     return error(Code::io_error, "Another worker wants to take part.");
   }
   GRAFT_TRY(check_states(hashes));
+  GRAFT_TRY(check_decisions(step));
+  rate_ = step.learning_rate;
+  ended_ = step.ends != 0;
+  if (ended_) return error(Code::cancelled, "Worker 0 has ended the run.");
   step.weights = weights;
-  step.wants_whole = read_as<Step>(parcels_.in(0)).wants_whole;
   step_ = step;
   slots_ = all_slots();
   given_ = 0;

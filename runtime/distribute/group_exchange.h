@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -56,10 +57,21 @@ class GroupExchange : public train::SlotExchange {
   Result<Sums> end() override;
   Status gather(std::span<const std::span<std::byte>> parts, bool to_first) override;
   std::span<const train::WorkerSection> sections() const override { return sections_; }
-  /// Unless what failed can be mended: differs(), or a newcomer.
+  /// Unless the others are still needed: differs(), a newcomer, or the run has ended.
   void leave(const Status& why) override {
     transfer_.stop();
-    if (!differs_ && !lets_in_) group_.leave(why);
+    if (!differs_ && !lets_in_ && !ended_) group_.leave(why);
+  }
+
+  /// Worker 0 ends the run: the next begin() tells all.
+  void end_run() { asks_end_ = true; }
+  /// All have heard so.
+  bool has_ended() const { return ended_; }
+  /// When all have the state of worker 0, by it.
+  void set_shared(double learning_rate, bool ended) {
+    rate_ = learning_rate;
+    ended_ = ended;
+    asks_end_ = asks_end_ && group_.rank() == 0;
   }
 
   /// Whether the last step failed because some workers' parameters are not those of the others, worker 0 among them:
@@ -81,6 +93,8 @@ class GroupExchange : public train::SlotExchange {
   }
   /// Notes whether a worker is gone.
   Status note(Status sent);
+  Status check_same(const Step& mine, const Step& other, std::size_t rank) const;
+  Status check_decisions(Step& step) const;
   Status check_states(const std::vector<std::uint64_t>& hashes);
   Status share_sums();
   void take_results();
@@ -96,7 +110,10 @@ class GroupExchange : public train::SlotExchange {
   Paces paces_;
   bool lost_ = false;
   bool differs_ = false;
-  bool lets_in_ = false;          ///< reform() will let a newcomer in
+  bool lets_in_ = false;  ///< reform() will let a newcomer in
+  bool asks_end_ = false;
+  bool ended_ = false;
+  double rate_ = std::numeric_limits<double>::quiet_NaN();  ///< that all agreed on last
   std::unique_ptr<SlotSum> sum_;  // made for the first step: a group whose workers disagree takes no memory
   std::vector<train::WorkerSection> sections_;
 

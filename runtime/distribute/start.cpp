@@ -10,7 +10,7 @@
 namespace graft::distribute {
 namespace {
 
-constexpr std::uint64_t kVersion = 4;          // of what workers say to each other
+constexpr std::uint64_t kVersion = 5;          // of what workers say to each other
 constexpr std::uint64_t kMostWords = 1 << 20;  // bytes
 
 struct Hello {
@@ -48,6 +48,8 @@ struct State {
   Sums step_metrics;
   std::uint32_t seed = 0;
   std::uint32_t is_whole = 1;  ///< worker 0 has the optimizer's state of all
+  std::array<train::MonitorState, train::kMonitors> monitors = {};
+  std::uint64_t evaluated_at = 0;
 };
 
 std::string text_of(const std::map<std::string, std::string, std::less<>>& words) {
@@ -116,7 +118,9 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* l
               pack(now.epoch_metrics),
               pack(now.step_metrics),
               now.seed,
-              trainer.has_whole_state() ? 1u : 0u};
+              trainer.has_whole_state() ? 1u : 0u,
+              now.monitors,
+              now.evaluated_at};
   GRAFT_TRY(parcels.broadcast(std::as_writable_bytes(std::span(&state, 1)), deadline));
   cursor.resize(state.cursor_bytes);
   GRAFT_TRY(parcels.broadcast(cursor, deadline));
@@ -146,7 +150,9 @@ Status share_state(group::Group& group, train::Trainer& trainer, data::Loader* l
                      state.epoch,
                      unpack(state.epoch_metrics),
                      state.samples_done,
-                     unpack(state.step_metrics)};
+                     unpack(state.step_metrics),
+                     state.monitors,
+                     state.evaluated_at};
   return ok_status();
 }
 

@@ -49,10 +49,19 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
   step.first_sample = first;
   step.own_samples = samples;
   step.own_weight = step.weights.total(terms_);
+  step.precision =
+      static_cast<std::uint64_t>(setup_.options.precision) << 8 | static_cast<std::uint64_t>(matmul_precision());
+  step.learning_rate = setup_.options.optimizer.learning_rate;
+  step.monitors = state_.monitors;
+  step.evaluated_at = state_.evaluated_at;
   {
     const PhaseScope scope(setup_.trainer.program.observer, HostPhase::agree);
     GRAFT_TRY(others.begin(step));
   }
+  setup_.options.optimizer.learning_rate = step.learning_rate;
+  state_.monitors = step.monitors;
+  state_.evaluated_at = step.evaluated_at;
+  set_step(setup_.options, state_.step, state);
   weights_ = step.weights;
   if (weights_.is_nothing()) {
     return invalid("All labels of step ", step.number, "'s batch are ", setup_.options.loss.ignore_index,
@@ -133,7 +142,6 @@ Result<StepResult> Trainer::shared_step(const data::Batch& batch) {
       for (const PlanPort& port : plan().statistics.front().plan.inputs) step.statistics_bytes += port.bytes;
     }
     state.seed = state_.seed;
-    set_step(setup_.options, state_.step, state);
     GRAFT_TRY(keep_statistics());
     GRAFT_TRY(compute_slots(batch, step, state));
     const auto summed = [&] {

@@ -7,6 +7,7 @@
 // others came, all of them end alone, on the whole batch.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -64,16 +65,24 @@ class SlotExchange {
     std::uint64_t gradient_bytes = 0;    ///< of a slot
     std::uint64_t statistics_bytes = 0;  ///< of a slot
     LossWeights weights;                 ///< what the loss is a mean over: this worker's, then those of all
-    std::uint64_t newcomers = 0;         ///< worker 0: somebody wants to take part
-    std::uint64_t wants_whole = 0;       ///< worker 0: it needs the optimizer's state of all once the step is taken
-    // Not agreed upon: of this worker, for its section.
     std::uint64_t seed = 0;
     std::uint64_t epoch = 0;
-    std::uint64_t place = 0;         ///< samples of the epoch before the batch
+    std::uint64_t place = 0;      ///< samples of the epoch before the batch
+    std::uint64_t precision = 0;  ///< of numbers and of products
+    /// Before begin() this worker's, then worker 0's, which counts for all: a worker that set another one itself is an
+    /// error. The same holds for the monitors, which worker 0's evaluations move.
+    double learning_rate = 0;
+    std::array<MonitorState, kMonitors> monitors = {};
+    std::uint64_t evaluated_at = 0;
+    std::uint64_t ends = 0;         ///< the run ends before this step
+    std::uint64_t newcomers = 0;    ///< worker 0: somebody wants to take part
+    std::uint64_t wants_whole = 0;  ///< worker 0: it needs the optimizer's state of all once the step is taken
+    // Not agreed upon: of this worker, for its section.
     std::uint64_t first_sample = 0;  ///< of the batch
     std::uint64_t own_samples = 0;
     double own_weight = 0;
   };
+  /// cancelled where the run ends before it.
   virtual Status begin(Step& step) = 0;
   /// One of this worker's slots is computed.
   virtual Status give(std::uint64_t slot, const SlotPart& part) = 0;

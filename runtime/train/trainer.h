@@ -149,6 +149,9 @@ class Trainer {
     return is_shared() ? setup_.trainer.exchange->sections() : std::span<const WorkerSection>();
   }
 
+  /// What products of f32 may become on its device.
+  gpu::MatmulPrecision matmul_precision() const { return setup_.device->target().policy.matmul_precision; }
+
   /// Some of the optimizer's state is with other workers (PlanRequest::shard). It is among named_tensors() all the
   /// same: read() and write() are then of a copy of it here, which worker 0 has where has_whole_state().
   bool is_sharded() const { return setup_.trainer.request.shard.has_value(); }

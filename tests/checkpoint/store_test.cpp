@@ -358,6 +358,31 @@ TEST(CheckpointStore, PruningKeepsWhatIsNeeded) {
   EXPECT_EQ(segments, 1u);
 }
 
+/// The journal of the oldest snapshot that stays leads from it to the newest state; only older ones go.
+TEST(CheckpointStore, PruningKeepsTheJournalOfTheOldestSnapshot) {
+  TemporaryFolder folder;
+  {
+    Store store = open_store(folder);
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      ASSERT_TRUE(put(store, step, training_state(step)).ok());
+      ASSERT_TRUE(store.append(step_record(step + 1)).ok());
+    }
+    ASSERT_TRUE(store.prune({2, {}, false}).ok());
+    std::vector<std::uint64_t> journals;
+    for (const auto& entry : os::system_files().list(folder.file("store")).value()) {
+      if (const auto number = file_number(FileKind::journal, entry.name)) journals.push_back(*number);
+    }
+    std::ranges::sort(journals);
+    EXPECT_EQ(journals, (std::vector<std::uint64_t>{2, 3}));
+  }
+  folder.write("store/" + file_name(FileKind::snapshot, 3), "damaged");
+  const Store store = open_store(folder);
+  EXPECT_EQ(store.head(), 2u);
+  ASSERT_EQ(store.journal().size(), 2u);
+  EXPECT_EQ(store.journal()[0], step_record(3));
+  EXPECT_EQ(store.journal()[1], step_record(4));
+}
+
 TEST(CheckpointStore, OneWriterAnyNumberOfReaders) {
   TemporaryFolder folder;
   Store writer = open_store(folder);

@@ -124,6 +124,12 @@ class Delta(CliTest):
             told = self.graft("simulate", "mlp.graft", "--clients", 4, *self.FEDERATED, *flags)
             self.assertIn("round 2: ", told)
             self.assertEqual("epsilon" in told, "--noise" in flags)
+        # With noise each client is drawn by itself, so that rounds differ in their number; one without any has noise.
+        self.graft("simulate", "mlp.graft", "--clients", 8, *self.FEDERATED, "--rounds", 12, "--per-round", 2,
+                   "--clip-delta", 0.5, "--noise", 0.1, "--metrics", "metrics.jsonl")
+        drawn = [row["clients"] for row in self.metrics("round")[1:]]
+        self.assertGreater(len(set(drawn)), 2, drawn)
+        self.assertLess(abs(sum(drawn) / len(drawn) - 2), 1.5, drawn)
         self.fails("simulate", "mlp.graft", "--noise", 1, *self.FEDERATED, says=("--clip-delta",))
         self.fails("simulate", "mlp.graft", "--split", "fair", *self.FEDERATED, says=('"fair"',))
         self.fails("simulate", "mlp.graft", "--clients", 300, "--split", "shards=2", *self.FEDERATED, says=("300 clients",))

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import cli
@@ -46,13 +47,32 @@ class LostWorkers(ProcessTest):
                 self.ends_with_the_bits_of_one(left)
                 self.graft("checkpoint", "verify", f"kept{victim}")
 
+    def test_a_part_that_is_lost_before_the_first_step_is_dealt_again(self):
+        """A worker that has met the others is gone before its first exchange."""
+        if with_sanitizer(library()):
+            self.skipTest("Python does not load a library with a sanitizer")
+        self.graft(*self.FLAGS, "--steps", 6, "-o", "one.graft")
+        for victim, kept in ((1, ()), (0, ()), (1, ("--checkpoint", "kept1")), (0, ("--checkpoint", "kept0"))):
+            with self.subTest(victim=victim, kept=kept):
+                self.forget()
+                flags = ("--steps", 6, "-o", "left.graft", "--shard-optimizer", *kept)
+                comes = start_worker(self, victim, 3, self.port, "dies", SECRET)
+                left = [self.start(rank, *flags, secret=SECRET) for rank in range(3) if rank != victim]
+                for process in left:
+                    code, said = self.said(process)
+                    self.assertEqual(code, 0, said)
+                    self.assertIn("A part of the optimizer's state is lost: the others begin again.", said)
+                self.assertEqual(comes.wait(cli.TIMEOUT), 3)
+                with open(self.path("one.graft"), "rb") as a, open(self.path("left.graft"), "rb") as b:
+                    self.assertEqual(a.read(), b.read())
+
     def test_without_a_checkpoint_a_lost_part_ends_the_run(self):
         run = [self.start(rank, *self.ENDLESS, "--shard-optimizer", size=2) for rank in range(2)]
         self.until_a_step()
         run[1].kill()
         code, said = self.said(run[0])
         self.assertEqual(code, 1, said)
-        self.assertIn("without --checkpoint there is no copy; start the run anew", said)
+        self.assertIn("without --checkpoint there is no copy; start the run again", said)
 
     def flip_a_bit(self, process):
         """Of a parameter, wherever the process can write and has it: the device is in its memory."""
@@ -112,7 +132,8 @@ class LostWorkers(ProcessTest):
 
 class Options(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("rank", ctypes.c_uint32), ("size", ctypes.c_uint32), ("address", ctypes.c_char_p),
-                ("port", ctypes.c_uint16), ("secret", ctypes.c_char_p), ("timeout_ms", ctypes.c_uint64), ("silence_ms", ctypes.c_uint64)]
+                ("port", ctypes.c_uint16), ("secret", ctypes.c_char_p), ("timeout_ms", ctypes.c_uint64), ("silence_ms", ctypes.c_uint64),
+                ("insecure_network", ctypes.c_int)]
 
 
 EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p),
@@ -131,22 +152,22 @@ class Group(ctypes.Structure):
 class Worker:
     """In a process of its own: what it prints is what it found."""
 
-    def __init__(self, path, rank, size, port):
+    def __init__(self, path, rank, size, port, secret):
         self.library = ctypes.CDLL(path)
         self.group, self.words = Group(), ctypes.create_string_buffer(512)
-        options = Options(ctypes.sizeof(Options), rank, size, b"127.0.0.1", port, None, 60000, 1000)
+        options = Options(ctypes.sizeof(Options), rank, size, b"127.0.0.1", port, secret.encode(), 60000, 1000)
         status = self.library.graft_gloo_join(ctypes.byref(options), ctypes.byref(self.group), self.words, len(self.words))
         assert status == 0, self.words.value
 
-    def exchange(self, out, sizes):
-        """Without a deadline: the status, and what came. Of several parts for each: those for worker 0, 1, ..., then the second ones."""
+    def exchange(self, out, sizes, deadline=2**64 - 1):
+        """The status, and what came. Of several parts for each: those for worker 0, 1, ..., then the second ones."""
         count = len(out)
         given = [ctypes.create_string_buffer(part, max(len(part), 1)) for part in out]
         taken = [ctypes.create_string_buffer(max(size, 1)) for size in sizes]
         addresses = lambda parts: (ctypes.c_void_p * count)(*(ctypes.addressof(part) for part in parts))
         bytes_of = lambda numbers: (ctypes.c_size_t * count)(*numbers)
         status = self.group.exchange(self.group.user, count // self.group.size, addresses(given), bytes_of(len(part) for part in out),
-                                     addresses(taken), bytes_of(sizes), 2**64 - 1, self.words, len(self.words))
+                                     addresses(taken), bytes_of(sizes), deadline, self.words, len(self.words))
         return status, [part.raw[:size] for part, size in zip(taken, sizes)]
 
     def reform(self):
@@ -165,6 +186,15 @@ class Worker:
         assert came == [part(p, r, rank) for p, r in each]
 
     def work(self, task):
+        if task == "dies":
+            os._exit(3)
+        if task in ("waits", "comes"):
+            print("here", flush=True)
+            if task == "comes":
+                sys.stdin.readline()
+            status, _ = self.exchange([b"x"] * self.group.size, [1] * self.group.size, 2000)
+            print(status, self.words.value.decode(), flush=True)
+            return
         for lengths in ((0,), (1,), (1000,), (1024,), (70000,), (8, 0, 9), (300, 300, 400), (70000, 8, 70000), (70000, 70000)):
             self.trade(*lengths)
         if task == "stops":
@@ -181,22 +211,54 @@ class Worker:
             print(status, self.words.value.decode(), flush=True)
 
 
+SECRET = "of the test"
+
+
+def with_sanitizer(path):
+    with open(path, "rb") as file:
+        return re.search(rb"__[at]san_init", file.read()) is not None
+
+
+def start_worker(test, rank, size, port, task, secret):
+    """By libgraft_gloo alone, without graft."""
+    process = subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "--worker", library(), str(rank), str(size), str(port), task,
+                                secret], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for after in (process.stdin.close, process.stdout.close, process.wait, process.kill):
+        test.addCleanup(after)
+    return process
+
+
 class Gloo(unittest.TestCase):
     def start(self, tasks):
         if library() is None:
             self.skipTest("libgraft_gloo is not built")
-        with open(library(), "rb") as file:
-            if re.search(rb"__[at]san_init", file.read()):
-                self.skipTest("Python does not load a library with a sanitizer")
+        if with_sanitizer(library()):
+            self.skipTest("Python does not load a library with a sanitizer")
         port = free_port()
-        run = []
-        for rank, task in enumerate(tasks):
-            run.append(subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "--worker", library(), str(rank), str(len(tasks)),
-                                         str(port), task], stdout=subprocess.PIPE, text=True))
-            self.addCleanup(run[-1].stdout.close)
-            self.addCleanup(run[-1].wait)
-            self.addCleanup(run[-1].kill)
-        return run
+        return [start_worker(self, rank, len(tasks), port, task, SECRET) for rank, task in enumerate(tasks)]
+
+    def test_time_in_which_all_were_stopped_is_no_deadline(self):
+        """As on a machine that was suspended: for longer than the exchange may take, and than anybody may be silent."""
+        run = self.start(("waits", "comes"))
+        for process in run:
+            self.assertEqual(process.stdout.readline(), "here\n")
+        time.sleep(0.3)
+        for process in run:
+            process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        for process in run:
+            process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        run[1].stdin.write("\n")
+        run[1].stdin.flush()
+        for process in run:
+            self.assertEqual(process.stdout.readline().strip(), "0")
+        # And one that does not come is not waited for any longer.
+        run = self.start(("waits", "comes"))
+        begun = time.monotonic()
+        said = run[0].stdout.readline() + run[0].stdout.readline()
+        self.assertIn("did not come to an exchange in time", said)
+        self.assertLess(time.monotonic() - begun, 30)
 
     def test_whoever_stands_still_is_named_without_a_deadline(self):
         run = self.start(("goes on", "stops", "goes on"))
@@ -223,6 +285,6 @@ STATUS = statuses()
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] == "--worker":
-        Worker(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])).work(sys.argv[6])
+        Worker(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), sys.argv[7]).work(sys.argv[6])
     else:
         cli.main()

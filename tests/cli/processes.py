@@ -20,6 +20,14 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def listening_ports(pid):
+    """Of TCP over IPv4, by the process."""
+    sockets = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    return [int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+
 def library():
     """libgraft_gloo; None where it is not built."""
     path = os.path.join(os.path.dirname(cli.GRAFT), "../../platform/gloo/libgraft_gloo.so.0.1")

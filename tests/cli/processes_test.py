@@ -8,7 +8,8 @@ import socket
 import time
 
 import cli
-from processes import ProcessTest, free_port
+import workers_test
+from processes import ProcessTest, free_port, listening_ports
 
 
 class Processes(ProcessTest):
@@ -55,6 +56,92 @@ class Processes(ProcessTest):
             self.assertEqual(a.read(), b.read())
         if "GRAFT_TEST_STRANGERS" in os.environ:
             print(f"{count // 2} strangers before the others came, {came} after")
+
+    def stay(self, port, count):
+        """As many connections that say nothing."""
+        for _ in range(count):
+            stranger = socket.socket()
+            self.addCleanup(stranger.close)
+            stranger.settimeout(cli.TIMEOUT)
+            stranger.connect(("127.0.0.1", port))
+
+    def test_silent_strangers_make_room(self):
+        """More than are listened to: while the others come, and after a loss at whatever port is open."""
+        flags = ("--steps", 10000000, "--metrics", "metrics.jsonl", "-o", "left.graft")
+        run = [self.start(0, *flags)]
+        self.until("worker 0", lambda: self.port in listening_ports(run[0].pid))
+        self.stay(self.port, 80)
+        run += [self.start(rank, *flags) for rank in (1, 2)]
+        self.until_a_step()
+        for process in run:
+            for port in listening_ports(process.pid):
+                self.stay(port, 80)
+        run[1].kill()
+        self.reads(run[0], "2 workers go on")
+        before = len(self.rows())
+        self.until("steps of those that are left", lambda: len(self.rows()) > before + 2)
+        again = self.start(1, *flags)
+        self.reads(again, "One of 3 workers, from step")
+        run[0].send_signal(signal.SIGTERM)
+        for process in (run[0], run[2], again):
+            code, said = self.said(process)
+            self.assertEqual(code, 0, said)
+        self.same_as_one("left.graft", len(self.rows()))
+
+    def test_without_a_secret_those_of_this_user_meet(self):
+        first_home, other_home = self.path("home"), self.path("other")
+        for home in (first_home, other_home):
+            os.mkdir(home)
+        here = {"HOME": first_home, "XDG_CACHE_HOME": ""}
+        self.graft(*self.FLAGS, "-o", "one.graft")
+        run = [self.start(rank, "-o", "two.graft", size=2, secret="", **here) for rank in range(2)]
+        for process in run:
+            code, said = self.said(process)
+            self.assertEqual(code, 0, said)
+        with open(self.path("one.graft"), "rb") as a, open(self.path("two.graft"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        secret = os.path.join(first_home, ".cache/graft/secret")
+        self.assertEqual(os.stat(secret).st_mode & 0o777, 0o600)
+        with open(secret, encoding="ascii") as file:
+            digits = file.read()
+        self.assertRegex(digits, "^[0-9a-f]{64}$")
+        # Who has another home is another user: not even the empty secret opens the door.
+        for variables in ({"HOME": other_home}, {"secret": "0"}):
+            self.port = free_port()
+            first = self.start(0, size=2, secret="", **here)
+            code, said = self.said(self.start(1, size=2, **{"secret": "", "XDG_CACHE_HOME": "", **variables}))
+            self.assertEqual(code, 1, said)
+            self.assertIn("secret", said)
+            first.kill()
+        with open(os.path.join(other_home, ".cache/graft/secret"), encoding="ascii") as file:
+            self.assertNotEqual(file.read(), digits)
+        os.chmod(secret, 0o640)
+        code, said = self.said(self.start(0, size=2, secret="", **here))
+        self.assertEqual(code, 1, said)
+        self.assertIn("is not this user's alone", said)
+
+    def test_evaluations_of_worker_0_change_the_steps_of_all(self):
+        for watched in workers_test.Workers.WATCHED:
+            flags = ("--eval", "npy:x.npy,y.npy", "--steps", 30, *watched, "--metrics", "metrics.jsonl")
+            self.graft(*self.FLAGS, *flags, "-o", "one.graft")
+            alone = [(row["step"], row["loss"], row["lr"]) for row in self.rows()]
+            held_out = [(row["step"], row["loss"]) for row in self.rows("held_out")]
+            self.assertEqual(len(alone), 8 if "--early-stop" in watched else 30)
+            for victim in (None, 0):
+                with self.subTest(watched=watched[0], victim=victim):
+                    self.port = free_port()
+                    os.remove(self.path("metrics.jsonl"))
+                    run = [self.start(rank, *flags, "-o", "two.graft") for rank in range(3)]
+                    if victim is not None:
+                        self.until("steps", lambda: len(self.rows()) > 3)
+                        run[victim].kill()
+                    for rank, process in enumerate(run):
+                        code, said = self.said(process)
+                        self.assertIn(code, (0, -signal.SIGKILL) if rank == victim else (0,), said)
+                    with open(self.path("one.graft"), "rb") as a, open(self.path("two.graft"), "rb") as b:
+                        self.assertEqual(a.read(), b.read())
+                    self.assertEqual([(row["step"], row["loss"], row["lr"]) for row in self.rows()], alone)
+                    self.assertEqual([(row["step"], row["loss"]) for row in self.rows("held_out")], held_out)
 
     def test_a_run_goes_on_without_whoever_is_killed_or_stands_still(self):
         steps = 40
@@ -195,9 +282,13 @@ class Processes(ProcessTest):
                 ({"PMI_RANK": "1", "PMI_SIZE": "2"}, "give GRAFT_MASTER_ADDR"),
                 ({"TF_CONFIG": "{"}, "TF_CONFIG does not say"),
                 ({"SM_HOSTS": "7"}, "SM_HOSTS is no list"),
-                ({"GRAFT_RANK": "1", "GRAFT_WORLD_SIZE": "2", "GRAFT_MASTER_ADDR": "192.0.2.1"}, "need a secret")):
+                ({"GRAFT_RANK": "1", "GRAFT_WORLD_SIZE": "2", "GRAFT_MASTER_ADDR": "192.0.2.1", "GRAFT_SECRET": "s"},
+                 "\"192.0.2.1\" is another address than loopback, and what workers send each other is neither encrypted")):
             with self.subTest(words):
                 self.assertIn(words, says(environment))
+        done = self.run_graft(*self.FLAGS, "--insecure-network", env={
+            **self.clean, "GRAFT_RANK": "1", "GRAFT_WORLD_SIZE": "2", "GRAFT_MASTER_ADDR": "192.0.2.1"})
+        self.assertIn("need a secret", done.stderr)
         # A batch script of Slurm's is no step; one worker is none of several.
         for environment in ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, {"RANK": "0", "WORLD_SIZE": "1"}, {"RANK": "7"}):
             done = self.run_graft(*self.FLAGS, env={**self.clean, **environment})

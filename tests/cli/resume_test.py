@@ -78,6 +78,14 @@ class Resume(CliTest):
         self.fails("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, says=("resume it, or take another folder",))
         self.fails("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", "--lr", "0.5",
                    says=("another optimizer",))
+        # What the snapshot has and the command lacks counts, too.
+        for more, says in ((("--matmul-precision", "high"), "another matmul-precision"),
+                           (("--freeze", "fc1.bias"), "another freeze")):
+            store = ("--checkpoint", more[1], "--checkpoint-every", 7)
+            self.graft("train", "mlp.graft", *self.FLAGS, *store, *more)
+            self.fails("train", "mlp.graft", *self.FLAGS, *store, "--resume", says=(says, more[1]))
+            self.fails("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", *more, says=(says, more[1]))
+            self.graft("train", "mlp.graft", *self.FLAGS, *store, *more, "--resume")
         self.fails("train", "mlp.graft", "--data", "digits:?count=340", *self.FLAGS[2:], *self.CHECKPOINT, "--resume",
                    says=("another data",))
         self.graft("checkpoint", "list", "store")

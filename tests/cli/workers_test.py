@@ -1,6 +1,7 @@
 """`graft train --workers`: the bits of one worker, whatever becomes of a run."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -36,6 +37,22 @@ class Workers(CliTest):
             self.assertIn(f"{number} workers take {'2, 2' if number == 2 else '1, 1, 1, 1, 0'} of the 4", said.stderr)
             self.same_bytes("one.graft", "several.graft")
             self.assertEqual([row["loss"] for row in self.metrics()], alone)
+
+    # The rate falls with every evaluation, and the run ends after the fourth.
+    WATCHED = (("--schedule", "plateau", "--lr", "1e-7", "--patience", 0, "--gamma", 0.5, "--eval-every", 2),
+               ("--early-stop", "loss,patience=3,min-delta=10", "--eval-every", 2))
+
+    def test_evaluations_of_worker_0_change_the_steps_of_all(self):
+        for watched in self.WATCHED:
+            flags = (*self.FLAGS, "--eval", "npy:x.npy,y.npy", *watched, "--metrics", "metrics.jsonl")
+            self.graft(*flags, "-o", "one.graft")
+            alone = [(row["step"], row["loss"], row["lr"]) for row in self.metrics("step")]
+            self.assertEqual(len(alone), 8 if "--early-stop" in watched else 12)
+            self.assertEqual(len({rate for _, _, rate in alone}), 1 if "--early-stop" in watched else 5)
+            for more in (("--workers", 2), ("--workers", 3, "--shard-optimizer", "--checkpoint", "-".join(map(str, watched[:2])))):
+                self.graft(*flags, *more, "-o", "several.graft")
+                self.same_bytes("one.graft", "several.graft")
+                self.assertEqual([(row["step"], row["loss"], row["lr"]) for row in self.metrics("step")], alone)
 
     def test_memory_and_traffic_are_known_beforehand(self):
         flags = ("plan", "lenet.graft", "--batch", 4, "--accumulate", 4, "--json")
@@ -171,6 +188,9 @@ class Workers(CliTest):
     def test_what_one_cannot_do_ends_all_with_a_sentence(self):
         self.fails(*self.FLAGS, "--workers", 2, "--devices", "0,no-such-device",
                    says=("Worker 1 stopped: No Vulkan device matches \"no-such-device\"",))
+        self.fails(*self.FLAGS, "--workers", 2, "--shard-optimizer", "--devices", "0,no-such-device", "-o", "lost.graft",
+                   says=("Worker 1 stopped",))
+        self.assertFalse(os.path.exists(self.path("lost.graft")))
         self.fails(*self.FLAGS, "--workers", 2, "--fetch", "x", "--fetch-out", "y", says=("several workers",))
         self.fails(*self.FLAGS, "--workers", 2, "--recover-device", says=("one worker",))
         self.fails(*self.FLAGS, "--devices", "0,1", says=("--workers",))

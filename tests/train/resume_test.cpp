@@ -112,6 +112,8 @@ TEST_F(Resume, NoticesWhatNoLossShows) {
     } else {
       ASSERT_EQ(reports_.size(), 1u);
       EXPECT_TRUE(contains(reports_[0], "goes on from the last snapshot")) << reports_[0];
+      const auto& store = run.checkpointer->store();
+      EXPECT_EQ(store.snapshots().at(store.head()).meta.step, 5u) << "what the journal lacks now is in a snapshot";
       ASSERT_TRUE(run.run_to(7).ok());
       const Contents here = contents_of(*run.trainer);
       ASSERT_TRUE(run.checkpointer->save().ok());
@@ -171,6 +173,9 @@ TEST_F(Resume, RefusesAnotherModelAndOtherFrozenWeights) {
   KeptRun more(tiny_cnn(4, 0.4));
   more.options.freeze = {"conv.*"};
   EXPECT_TRUE(contains(more.open(options).message(), "another model"));
+  options.with_changes = true;
+  EXPECT_TRUE(contains(more.open(options).message(), "another model")) << "no change makes up for that";
+  options.with_changes = false;
   TinyModel tiny = tiny_cnn(3, 0.4);
   tiny.weights.at("conv.weight")[0] += 1;
   KeptRun frozen(tiny);

@@ -178,6 +178,11 @@ TEST(DeltaAverage, ProductsOfAdaptersAreAveragedAndFactoredAgain) {
     ASSERT_TRUE(products.ok()) << products.status().message();
     const std::uint32_t wanted = rank == 0 ? 3 : rank;
     EXPECT_EQ(products->average.rank, wanted);
+    double square = 0;
+    for (const auto& tensor : products->average.tensors) {
+      for (const float x : numbers_of(products->average, tensor)) square += double{x} * double{x};
+    }
+    EXPECT_NEAR(products->average.norm, std::sqrt(square), 1e-5 * std::sqrt(square)) << "of the matrices in the file";
     const auto result = delta::apply(base, products->average);
     ASSERT_TRUE(result.ok());
     ASSERT_TRUE(with_adapter(base, *result).ok());

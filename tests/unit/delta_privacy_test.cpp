@@ -1,8 +1,10 @@
 // Clipping, noise and the accountant, whose divergence is integrated anew here.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
+#include "runtime/delta/average.h"
 #include "runtime/delta/delta.h"
 #include "runtime/delta/privacy.h"
 #include "tests/support/delta_models.h"
@@ -56,6 +58,119 @@ TEST(DeltaPrivacy, NoiseIsNormalAndNeverTheSame) {
     EXPECT_NEAR(fourth, 243, 6 * 81 * std::sqrt(96.0 / kCount));
     EXPECT_GT(*std::ranges::max_element(sample), 3 * 3.5) << "tails";
   }
+}
+
+/// Only one of four tensors changed.
+Model one_changed(const Model& base) {
+  Model updated = delta_model(1);
+  const ValueId mean = updated.graph.find_value("norm.mean");
+  std::vector<float> numbers = numbers_in(base, "norm.mean");
+  for (float& x : numbers) x += 0.01F;
+  EXPECT_TRUE(updated.copy_weight(mean, as_dtype(numbers, DType::f32)).ok());
+  return updated;
+}
+
+delta::MakeOptions coded(delta::Coding coding, double clip_norm, double noise = 0) {
+  delta::MakeOptions options;
+  options.coding = coding;
+  options.fixed_bits = 14;
+  options.clip_norm = clip_norm;
+  options.noise = noise;
+  return options;
+}
+
+constexpr delta::Coding kCodings[] = {delta::Coding::f32, delta::Coding::bf16, delta::Coding::int8,
+                                      delta::Coding::fixed};
+
+TEST(DeltaPrivacy, NoiseIsInEveryNumberOfEveryTrainableTensor) {
+  constexpr int kDraws = 60;
+  const Model base = delta_model(1), updated = one_changed(base);
+  for (const delta::Coding coding : kCodings) {
+    std::map<std::string, std::pair<double, std::size_t>> squares;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      const auto made = delta::make(base, updated, coded(coding, 0.05, 4));
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      ASSERT_EQ(made->tensors.size(), 4u) << "which tensors changed is not told";
+      EXPECT_NEAR(made->norm, norm(*made), 0.02 * made->norm) << "the norm before the noise is not told";
+      for (const auto& tensor : made->tensors) {
+        auto& [sum, count] = squares[tensor.name];
+        for (const float x : numbers_of(*made, tensor)) sum += static_cast<double>(x) * static_cast<double>(x), ++count;
+      }
+    }
+    // Deviation 0.2. Six standard errors, and what the change of 0.01 and the rounding add.
+    for (const auto& [name, of] : squares) {
+      const auto& [sum, count] = of;
+      const double variance = sum / static_cast<double>(count);
+      EXPECT_NEAR(variance, 0.04, 6 * 0.04 * std::sqrt(2.0 / static_cast<double>(count)) + 3e-4)
+          << name << " as " << delta::coding_name(coding);
+    }
+  }
+  const auto coarse = delta::make(base, updated, coded(delta::Coding::fixed, 1e-4, 0.1));
+  EXPECT_NE(coarse.status().message().find("longer than the noise's deviation"), std::string::npos);
+}
+
+TEST(DeltaPrivacy, WhatAReaderDecodesKeepsToTheNorm) {
+  const Model base = delta_model(1);
+  for (const delta::Coding coding : kCodings) {
+    for (std::uint64_t seed = 2; seed < 12; ++seed) {
+      for (const double limit : {0.3, 2.0, 7.0}) {
+        const auto made = delta::make(base, delta_model(seed), coded(coding, limit));
+        ASSERT_TRUE(made.ok()) << made.status().message();
+        EXPECT_LE(norm(*made), limit) << delta::coding_name(coding) << ' ' << seed;
+        EXPECT_GE(norm(*made), 0.99 * limit) << delta::coding_name(coding) << ' ' << seed;
+        EXPECT_EQ(made->tensors.size(), 4u);
+      }
+    }
+  }
+}
+
+TEST(DeltaPrivacy, ADeltaThatWouldBeSentAsZerosIsRefused) {
+  const Model base = delta_model(1), updated = delta_model(9);
+  delta::MakeOptions options = coded(delta::Coding::fixed, 1e-5);
+  EXPECT_NE(delta::make(base, updated, options).status().message().find("round to 0"), std::string::npos);
+  delta::Residual kept;
+  options.residual = &kept;
+  EXPECT_TRUE(delta::make(base, updated, options).ok()) << "nothing is lost: it comes with a later round";
+  EXPECT_FALSE(kept.empty());
+}
+
+TEST(DeltaPrivacy, NoiseOnTheSumIsOnAllOfItAndForWhatWasClipped) {
+  const Model base = delta_model(1);
+  const delta::AverageOptions options{.weighing = delta::Weighing::equal, .noise = 2, .clip_norm = 1, .seed = {}};
+  const auto clipped = delta::make(base, delta_model(9), coded(delta::Coding::int8, 1));
+  ASSERT_TRUE(clipped.ok());
+  delta::Delta partial = *clipped, longer = *clipped;
+  partial.tensors.pop_back();
+  longer.clip_norm = 1;
+  for (auto& tensor : longer.tensors)
+    tensor.coded = delta::make(base, delta_model(9), coded(delta::Coding::int8, 2))->find(tensor.name)->coded;
+  for (const auto& [bad, says] : {std::pair(&partial, "the same tensors"), std::pair(&longer, "says it was clipped")}) {
+    delta::Averager averager(options);
+    ASSERT_TRUE(averager.add(*clipped).ok());
+    const Status refused = averager.add(*bad);
+    EXPECT_NE(refused.message().find(says), std::string::npos) << refused.message();
+  }
+  // Each round draws 10 clients on average, of whom 2 came: the sum is divided by 10, and the 2 are not told.
+  delta::AverageOptions expected = options;
+  expected.expected_clients = 10;
+  double sum = 0;
+  constexpr int kDraws = 40;
+  std::size_t count = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    delta::Averager averager(expected);
+    for (int k = 0; k < 2; ++k) ASSERT_TRUE(averager.add(*delta::make(base, one_changed(base), coded({}, 1))).ok());
+    const auto average = averager.finish();
+    ASSERT_TRUE(average.ok());
+    EXPECT_EQ(average->clients, 10u);
+    EXPECT_EQ(average->samples, 10u);
+    EXPECT_DOUBLE_EQ(average->noise, 0.2);
+    for (const auto& tensor : average->tensors) {
+      for (const float x : numbers_of(*average, tensor))
+        sum += static_cast<double>(x) * static_cast<double>(x), ++count;
+    }
+  }
+  const double variance = sum / static_cast<double>(count);
+  EXPECT_NEAR(variance, 0.04, 6 * 0.04 * std::sqrt(2.0 / static_cast<double>(count)) + 1e-4);
 }
 
 /// The order that gives the least epsilon, by Simpson's rule over E[((1 - q) + q exp((2x - 1) / 2s^2))^a], x of N(0,

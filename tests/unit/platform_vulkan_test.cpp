@@ -6,6 +6,7 @@
 
 #include "platform/os/file.h"
 #include "platform/vulkan/vulkan_device.h"
+#include "tests/support/freeze.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/selftest_script.h"
 
@@ -231,6 +232,31 @@ TEST_P(VulkanDevice, WaitTimesOutAndARunningListIsNotSubmittedAgain) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   // Everything is destroyed while the list runs: destruction waits.
 }
+
+#ifndef _WIN32
+TEST_P(VulkanDevice, TimeInWhichTheProcessWasStoppedIsNoTimeout) {
+  constexpr std::uint32_t kGroups = 4096;
+  auto work = buffer(kGroups * 64 * 4, MemoryKind::device);
+  auto kernels = device->create_kernels(std::array{selftest_desc()}).value();
+  const SelftestPush push{kGroups * 64, 1.0f, 1.0f};
+  auto recorder = device->record("long", 0).value();
+  for (int i = 0; i < 400; ++i) {
+    recorder->dispatch(*kernels[0], std::array{whole(*work), whole(*work)}, bytes_of(push), {kGroups, 1, 1});
+    recorder->barrier();
+  }
+  auto list = recorder->finish().value();
+  gpu::CommandList* const lists[] = {list.get()};
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_TRUE(device->wait(device->submit(lists).value(), kTestTimeout).ok());
+  const auto takes = std::chrono::steady_clock::now() - begun;
+  if (takes < std::chrono::milliseconds(20)) GTEST_SKIP() << "the device is too fast to be caught at work";
+  const auto limit = std::max<std::chrono::nanoseconds>(3 * takes, std::chrono::milliseconds(500));
+  const auto ticket = device->submit(lists).value();
+  const Freeze freeze(takes / 4, limit + std::chrono::milliseconds(200));
+  const Status waited = device->wait(ticket, limit);
+  EXPECT_TRUE(waited.ok()) << waited.message();
+}
+#endif
 
 TEST_P(VulkanDevice, SmallBuffersShareAllocations) {
   const std::uint64_t before = device->memory().allocations;

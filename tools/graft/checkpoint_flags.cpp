@@ -65,7 +65,6 @@ Result<graft_checkpoint_options> checkpoint_options(const CheckpointFlags& flags
     return invalid(flags.from.empty() ? "--with-changes" : "--from", " needs --resume.");
   }
   if (flags.keep == 0) return invalid("--keep 0 would keep no snapshot; it must be at least 1.");
-  if (flags.resume && !flags.warm_start.empty()) return invalid("--resume and --warm-start exclude each other.");
   options.folder = flags.folder.c_str();
   options.every = flags.every;
   options.keep = flags.keep;

@@ -42,6 +42,7 @@ struct DeltaArguments {
   std::uint32_t rank = 0;
   double noise = 0;  ///< of make and average
   double clip_norm = 0;
+  double expected_clients = 0;
   double delta = 1e-5;
   double share = 1;
   std::uint64_t rounds = 1;
@@ -148,9 +149,11 @@ Status make(const DeltaArguments& options) {
     return ok_status();
   }
   to_stdout("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), info.tensors,
-            grouped(info.numbers).c_str(), info.norm,
-            info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str() : "",
-            bytes_text(bytes).c_str());
+              grouped(info.numbers).c_str(), info.norm,
+              info.noise > 0                                     ? cat(" with noise of ", info.noise).c_str()
+              : info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str()
+                                                                 : "",
+              bytes_text(bytes).c_str());
   return ok_status();
 }
 
@@ -203,6 +206,7 @@ Result<Owned<graft_delta>> average_of(graft_context* context, const DeltaArgumen
   wanted.rank = options.rank;
   wanted.noise = options.noise;
   wanted.clip_norm = options.clip_norm;
+  wanted.expected_clients = options.expected_clients;
   wanted.seed = given(options.seed);
   graft_delta* result = nullptr;
   if (!options.products) {
@@ -312,9 +316,9 @@ Status privacy(const DeltaArguments& options) {
     print_json({{"epsilon", epsilon}, {"delta", options.delta}, {"order", order}});
   } else {
     to_stdout(
-        "(epsilon, delta) = (%.4g, %g): %llu rounds, each with %.4g%% of the clients and noise of %g times the "
-        "norm that each is clipped to.\n",
-        epsilon, options.delta, static_cast<unsigned long long>(options.rounds), 100 * options.share, options.noise);
+        "(epsilon, delta) = (%.4g, %g) for each client: %llu rounds, each of which draws each client by itself with "
+        "probability %.4g, and noise on the sum of %g times the norm that each delta is clipped to.\n",
+        epsilon, options.delta, static_cast<unsigned long long>(options.rounds), options.share, options.noise);
   }
   return ok_status();
 }
@@ -336,9 +340,11 @@ void add_make(CLI::App* app, const std::shared_ptr<DeltaArguments>& options) {
       ->check(whole(0, 30));
   app->add_option("--room", options->room, "Of --codec fixed: clients that must fit in a sum (1024)")
       ->check(whole(1, UINT32_MAX));
-  app->add_option("--clip-norm", options->clip_norm, "Scale the delta to this L2 norm where it is longer")
+  app->add_option("--clip-norm", options->clip_norm,
+                  "Scale the delta, as it is sent, to this L2 norm where it is longer; all trainable tensors are sent")
       ->check(positive());
-  app->add_option("--noise", options->noise, "Add normal noise of so many times --clip-norm")->check(positive());
+  app->add_option("--noise", options->noise, "Add normal noise of so many times --clip-norm to every number")
+      ->check(positive());
   add_seed(app, options->seed);
   app->callback([app, options] {
     const bool fixed = options->coding == "fixed";
@@ -371,9 +377,12 @@ void add_average(CLI::App* app, const std::shared_ptr<DeltaArguments>& options) 
       ->check(positive())
       ->excludes(products);
   app->add_option("--clip-norm", options->clip_norm, "What each delta was clipped to")->check(positive());
+  app->add_option("--expected-clients", options->expected_clients,
+                  "With --noise: divide the sum by this number, for rounds that draw clients by chance (the deltas')")
+      ->check(positive());
   add_seed(app, options->seed);
   app->callback([app, options] {
-    refuse_idle(*app, options->noise == 0, {"--clip-norm", "--seed"}, "without --noise.");
+    refuse_idle(*app, options->noise == 0, {"--clip-norm", "--expected-clients", "--seed"}, "without --noise.");
   });
 }
 
@@ -381,7 +390,8 @@ void add_privacy(CLI::App* app, const std::shared_ptr<DeltaArguments>& options) 
   app->add_option("--noise", options->noise, "Standard deviation of the noise over the norm clipped to")
       ->required()
       ->check(positive());
-  app->add_option("--share", options->share, "Of the clients that a round takes, each at random (1)")
+  app->add_option("--share", options->share,
+                  "Probability with which a round takes each client, by itself: not a fixed number of them (1)")
       ->check(number(0, 1));
   app->add_option("--rounds", options->rounds, "How many (1)")->check(whole(1));
   app->add_option("--delta", options->delta, "Chance that the promise fails (1e-5)")->check(number(0, 1, Ends::open));

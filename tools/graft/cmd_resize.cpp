@@ -44,7 +44,7 @@ Status run_resize(const ResizeArguments& options) {
   TRY(save_output(options.output, [&](const std::string& path) {
     return checked(graft_model_save(model.get(), path.c_str()), context);
   }));
-  std::printf("Wrote %s, with %lld classes.\n", options.output.c_str(), static_cast<long long>(options.classes));
+  to_stdout("Wrote %s, with %lld classes.\n", options.output.c_str(), static_cast<long long>(options.classes));
   return ok_status();
 }
 

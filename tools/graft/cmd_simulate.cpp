@@ -151,11 +151,23 @@ Result<Owned<graft_delta>> send(Simulation& all, graft_delta* delta, Round& roun
   return taken(sent, loaded, all.context);
 }
 
-/// The clients that report in this round, in order.
+/// The probability with which a round takes a client.
+double share_of(const Simulation& all) {
+  if (all.options.per_round == 0) return 1;
+  return std::min(1.0, static_cast<double>(all.options.per_round) / static_cast<double>(all.members.size()));
+}
+
+/// The clients that report in this round, in order. With noise each is drawn by itself, as the accountant assumes.
 std::vector<std::uint64_t> draw_members(const Simulation& all, std::uint64_t number, Round& round) {
   const SimulateArguments& options = all.options;
   Draws draws(options, number, kOfRound);
   std::vector<std::uint64_t> members = all.members;
+  if (options.noise > 0) {
+    std::erase_if(members, [&](std::uint64_t) { return draws.uniform() >= share_of(all); });
+    round.chosen = members.size();
+    std::erase_if(members, [&](std::uint64_t) { return draws.uniform() < options.drop; });
+    return members;
+  }
   for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[draws.below(i)]);
   if (options.per_round > 0 && options.per_round < members.size()) members.resize(options.per_round);
   round.chosen = members.size();
@@ -170,6 +182,9 @@ Result<Owned<graft_averager>> open_averager(const Simulation& all, const std::ui
   wanted.clip_norm = all.options.clip_delta;
   wanted.equal = wanted.noise > 0 ? 1 : 0;
   wanted.seed = wanted.noise > 0 ? &seed : nullptr;
+  if (wanted.noise > 0) {
+    wanted.expected_clients = share_of(all) * static_cast<double>(all.members.size()) * (1 - all.options.drop);
+  }
   graft_averager* made = nullptr;
   const graft_status created = graft_averager_create(all.context, &wanted, &made);
   return taken(made, created, all.context);
@@ -179,8 +194,16 @@ Result<Owned<graft_averager>> open_averager(const Simulation& all, const std::ui
 Result<Round> run_round(Simulation& all, std::uint64_t number) {
   Round round;
   const std::vector<std::uint64_t> members = draw_members(all, number, round);
-  if (members.empty()) return round;
+  if (members.empty() && all.options.noise == 0) return round;
   TRY_ASSIGN(const auto averager, open_averager(all, Draws(all.options, number, kOfNoise).next()));
+  if (members.empty()) {  // the round's noise hides that nobody came
+    auto make = sized<graft_delta_options>();
+    make.clip_norm = all.options.clip_delta;
+    graft_delta* made = nullptr;
+    const graft_status done = graft_delta_make(all.global.get(), all.global.get(), &make, &made);
+    TRY_ASSIGN(const auto nothing, taken(made, done, all.context));
+    TRY(checked(graft_averager_add(averager.get(), nothing.get()), all.context));
+  }
   for (const std::uint64_t member : members) {
     const std::uint64_t seed = Draws(all.options, number, member).next();
     TRY_ASSIGN(const auto made, train_client(all, all.clients[member], seed, round));
@@ -283,15 +306,14 @@ void tell_clients(const Simulation& all) {
 Status tell_privacy(const Simulation& all) {
   const SimulateArguments& options = all.options;
   if (options.noise == 0) return ok_status();
-  const double chosen =
-      options.per_round == 0 ? 1.0 : static_cast<double>(options.per_round) / static_cast<double>(all.members.size());
+  const double share = share_of(all);
   double epsilon = 0;
-  TRY(checked(
-      graft_delta_privacy(all.context, options.noise, std::min(1.0, chosen), options.rounds, options.delta, &epsilon),
-      all.context));
+  TRY(checked(graft_delta_privacy(all.context, options.noise, share, options.rounds, options.delta, &epsilon),
+              all.context));
   to_stdout(
-      "Privacy of each client: (epsilon, delta) = (%.4g, %g), if each round chose clients at random one by one.\n",
-      epsilon, options.delta);
+      "Privacy of each client: (epsilon, delta) = (%.4g, %g); each round draws each client by itself with "
+      "probability %.4g.\n",
+      epsilon, options.delta, share);
   return ok_status();
 }
 
@@ -388,7 +410,9 @@ Action add_simulate(CLI::App& app) {
       ->check(number(0, 1, Ends::open));
   app.add_option("--clients", options->clients, "How many (10)")->check(whole(1, 1000000));
   app.add_option("--rounds", options->rounds, "How many (10)")->check(whole(1));
-  app.add_option("--per-round", options->per_round, "Clients that a round takes, at random (all)")->check(whole(1));
+  app.add_option("--per-round", options->per_round,
+                 "Clients that a round takes, at random (all); with --noise on average, each drawn by itself")
+      ->check(whole(1));
   app.add_option("--drop", options->drop, "Share of them that do not report, at random (0)")
       ->check(number(0, 1, Ends::open_above));
   app.add_option("--local-epochs", options->local_epochs,

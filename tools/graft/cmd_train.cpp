@@ -111,9 +111,12 @@ Status train_with(graft_context* context, TrainArguments& options, Workers& work
   while (!trained.ok() && workers.starts_anew()) {
     to_stderr("%s\n", trained.message().c_str());
     TRY(workers.meet_anew());
-    options.checkpoint.resume = true;
-    options.checkpoint.from.clear();
-    options.checkpoint.warm_start.clear();
+    // What worker 0 wrote before it was lost is gone on from, if there is any.
+    options.checkpoint.resume = !options.checkpoint.folder.empty();
+    if (workers.starts_from_checkpoint()) {
+      options.checkpoint.from.clear();
+      options.checkpoint.warm_start.clear();
+    }
     trained = train_on(context, model.get(), options, workers);
   }
   return trained;
@@ -122,6 +125,9 @@ Status train_with(graft_context* context, TrainArguments& options, Workers& work
 Status run_train(const TrainArguments& given) {
   TrainArguments options = given;
   TRY(checkpoint_options(options.checkpoint).status());
+  if (options.checkpoint.resume && !options.checkpoint.warm_start.empty()) {
+    return invalid("--resume and --warm-start exclude each other.");
+  }
   if (options.fetch.empty() != options.fetch_folder.empty()) return invalid("--fetch NAMES goes with --fetch-out DIR.");
   if (options.steps > 0 && options.epochs > 0) return invalid("Give --steps or --epochs, not both.");
   TRY_ASSIGN(const auto workers, Workers::create(options));

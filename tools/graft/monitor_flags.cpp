@@ -152,10 +152,6 @@ Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& 
   if (!flags.keep_best.empty()) TRY(read(flags.keep_best, out.best));
   if (!flags.gates.empty() && !out.best.empty())
     return invalid("--keep-best and --gate both decide what -o holds; give one.");
-  if ((!out.plateau.empty() || !out.early_stop.empty()) && options.workers.number > 1) {
-    return invalid(!out.plateau.empty() ? "--schedule plateau" : "--early-stop",
-                   " goes by evaluations, which one of several workers makes alone; give --workers 1.");
-  }
   for (const std::string& name : names) out.metrics += (out.metrics.empty() ? "" : ",") + name;
   int predictions = 0;
   TRY(checked(graft_metrics_check(context, out.metrics.c_str(), &predictions), context));

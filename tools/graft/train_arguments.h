@@ -18,7 +18,8 @@ struct WorkerFlags {
   std::uint64_t number = 1;
   std::string devices;  ///< as --device takes them, one for each worker in turn; empty: that of --device for all
   std::uint64_t timeout = 120;  ///< seconds, of workers of other processes
-  bool heal = false;            ///< workers whose parameters are others' get worker 0's
+  bool insecure_network = false;
+  bool heal = false;  ///< workers whose parameters are others' get worker 0's
   bool shard_optimizer = false;
   std::string wire = "f32";  ///< how gradients are sent: f32 or bf16
 };

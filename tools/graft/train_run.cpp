@@ -82,7 +82,8 @@ Status TrainRun::evaluate(const char* when, bool counts) {
   row.update(json_of(shown));
   metrics_.write(row);
   if (board_) board_->held_out(place.step, row);
-  return counts && monitors_.watches() ? follow(made) : ok_status();
+  // A worker 0 that is gone may have observed it, and told all.
+  return counts && monitors_.watches() && place.evaluated_at < place.step ? follow(made) : ok_status();
 }
 
 // Whether the state was saved after an epoch or so many steps, before their evaluation.
@@ -266,7 +267,8 @@ Result<RunEnd> TrainRun::take_steps(const std::atomic<bool>& stop, const GoOn& g
   shared_ = go_on != nullptr;
   for (;;) {
     TRY_ASSIGN(const graft_run_place place, ready_.place());
-    const bool is_done = stop_ || (options_.steps != 0 && place.step >= options_.steps);
+    // The others hear that the run ends as they begin the next step.
+    const bool is_done = (stop_ && !shared_) || (options_.steps != 0 && place.step >= options_.steps);
     std::optional<RunEnd> end = RunEnd::done;
     if (!is_done) {
       TRY_ASSIGN(end, take_step(stop, go_on));
@@ -360,6 +362,9 @@ Status TrainRun::write_what_is_missing() {
   recent_.clear();
   TRY(prepare());
   if (place.step == 0) TRY(evaluate("before", false));
+  if (const std::uint64_t often = options_.evaluation.every; often > 0 && place.step > 0 && place.step % often == 0) {
+    TRY(evaluate(cat("step ", place.step).c_str(), true));
+  }
   if (epoch_at_ == place.step) return on_epoch();
   const std::uint64_t every = options_.sample.every;
   return place.step == 0 || (every != 0 && place.step % every == 0) ? show_samples() : ok_status();
@@ -504,7 +509,7 @@ Status TrainRun::check_learned() const {
                    " A precision of bf16 or f32 reaches further, and a lower learning rate may help.");
   }
   const bool many = place.skipped_steps > 0 && 10 * place.skipped_steps >= place.step;
-  if (many) std::fprintf(stderr, "Warning: %s\n", left_out.c_str());
+  if (many) to_stderr("Warning: %s\n", left_out.c_str());
   return ok_status();
 }
 

@@ -63,6 +63,8 @@ void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
   app.add_option("--worker-timeout", flags.timeout,
                  "Seconds that a process may be silent; one that runs is waited for ten times as long (120)")
       ->check(whole(1, 1 << 20));
+  app.add_flag("--insecure-network", flags.insecure_network,
+               "Let processes on several machines send weights and gradients unencrypted and unauthenticated");
   app.add_flag("--heal", flags.heal,
                "Bring workers up to date whose parameters are not those of the others, instead of ending the run");
   app.add_flag("--shard-optimizer", flags.shard_optimizer,
@@ -119,8 +121,15 @@ Status Workers::join(const Launch& launch) {
   to_stderr("Worker %u of %u (by %s), by way of %s port %u.\n", launch.rank, launch.size, launch.by.c_str(),
             launch.address.c_str(), launch.port);
   const char* const secret = std::getenv("GRAFT_SECRET");
-  const graft_gloo_options options = {sizeof options, launch.rank, launch.size, launch.address.c_str(),
-                                      launch.port,    secret,      0,           1000 * options_.workers.timeout};
+  const graft_gloo_options options = {sizeof options,
+                                      launch.rank,
+                                      launch.size,
+                                      launch.address.c_str(),
+                                      launch.port,
+                                      secret,
+                                      0,
+                                      1000 * options_.workers.timeout,
+                                      options_.workers.insecure_network ? 1 : 0};
   std::array<char, 512> message = {};
   const graft_status status = enter(&options, &joined_, message.data(), message.size());
   if (status != GRAFT_OK) return error(static_cast<Code>(status), message.data());
@@ -167,10 +176,17 @@ Status Workers::begin(const PreparedRun& run) {
       return error(Code::out_of_memory, "There is no thread for a worker: ", refused.code().message(), ".");
     }
   }
+  begun_at_.reset();
   Status begun = begin_together(run);
-  if (launched_ && is_of_lost_worker(begun)) begun = meet_again(run, std::move(begun));
+  if (launched_ && is_of_lost_worker(begun)) {
+    // The state is dealt to as many workers as there were.
+    starts_anew_ = options_.workers.shard_optimizer;
+    from_checkpoint_ = false;
+    if (!starts_anew_) begun = meet_again(run, std::move(begun));
+  }
   TRY(std::move(begun));
   TRY_ASSIGN(const graft_run_place place, run.place());
+  begun_at_ = place.step;
   if (!leads()) {
     to_stderr("One of %u workers, from step %llu on.\n", size_, static_cast<unsigned long long>(place.step));
     return ok_status();
@@ -213,11 +229,12 @@ Status Workers::go_on(const PreparedRun& run, const Status& why) {
   if (options_.workers.heal && trouble == GRAFT_GROUP_DIFFERS) return heal(run, why, leads());
   if (!launched_ || (trouble != GRAFT_GROUP_LOST && trouble != GRAFT_GROUP_NEWCOMER)) return why;
   if (!options_.workers.shard_optimizer) return meet_again(run, why);
-  if (options_.checkpoint.folder.empty()) {
+  TRY_ASSIGN(const graft_run_place place, run.place());
+  from_checkpoint_ = place.step != begun_at_;
+  if (from_checkpoint_ && options_.checkpoint.folder.empty()) {
     return Status(why).with_context(
         "The optimizer's state was shared out, a part of it is lost, and without --checkpoint there is no copy; start "
-        "the "
-        "run anew");
+        "the run again");
   }
   starts_anew_ = true;
   return why;
@@ -226,7 +243,8 @@ Status Workers::go_on(const PreparedRun& run, const Status& why) {
 Status Workers::meet_anew() {
   starts_anew_ = false;
   has_met_ = true;
-  to_stderr("A part of the optimizer's state is lost: the others go on from the last checkpoint.\n");
+  to_stderr("A part of the optimizer's state is lost: the others %s.\n",
+               from_checkpoint_ ? "go on from the last checkpoint" : "begin again");
   graft_group& end = group_.front();
   Status met = error(Code::timeout, "they have not met.");
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) {
@@ -281,7 +299,8 @@ Result<bool> Workers::conclude(const PreparedRun& run, const std::function<Statu
     if (!launched_ || !is_of_lost_worker(all)) return all;
     TRY(go_on(run, all));
     TRY_ASSIGN(const graft_run_place now, run.place());
-    if (now.step != before.step) return false;
+    // Whether the run has ended is worker 0's to say, which may be another now.
+    if (now.step != before.step || !finished) return false;
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -36,9 +37,10 @@ class Workers {
   Status begin(const PreparedRun& run);
   /// After a step that failed: those that are left go on, where these are processes; with --heal, those that differ.
   Status go_on(const PreparedRun& run, const Status& why);
-  /// Why that was refused: a part of the optimizer's state is lost, and the run is to be prepared anew, from its last
-  /// checkpoint, by those that meet here.
+  /// Why that was refused, or begin() failed: a part of the optimizer's state is lost, and the run is to be prepared
+  /// again by those that meet here, from its last checkpoint, or as it was begun where no step was taken.
   bool starts_anew() const { return starts_anew_; }
+  bool starts_from_checkpoint() const { return from_checkpoint_; }
   Status meet_anew();
   /// The workers of this run have met before.
   bool has_met() const { return has_met_; }
@@ -70,6 +72,8 @@ class Workers {
   bool led_ = false;           ///< when_it_leads_() was told so
   bool has_met_ = false;
   bool starts_anew_ = false;
+  bool from_checkpoint_ = false;
+  std::optional<std::uint64_t> begun_at_;  ///< the step of this run's first exchange; none: it did not end
   std::function<Status(bool leads)> when_it_leads_;
 };
 

@@ -71,14 +71,15 @@ class Delta(Owned):
 
     @classmethod
     def average(cls, context: "Context", deltas: Sequence["Delta"], *, equal: bool = False, products: bool = False,
-                rank: int = 0, noise: float = 0, clip_norm: float = 0) -> "Delta":
+                rank: int = 0, noise: float = 0, clip_norm: float = 0, expected_clients: float = 0) -> "Delta":
         """Of deltas of one base, by their samples, or where `equal` alike.
 
         products: of adapters, what their matrices multiply to is averaged and factored again, to `rank`, 0: the largest of
         them. noise: on the clients' sum, of so many times clip_norm, what each was clipped to; with equal.
+        expected_clients: with noise, what the sum is divided by; 0: the deltas' number.
         """
         options = fill(_graft.AverageOptions(), equal=equal, products=products, rank=rank, noise=noise,
-                       clip_norm=clip_norm)
+                       clip_norm=clip_norm, expected_clients=expected_clients)
         return cls._of(context, _graft.average_deltas(context._native, [delta._native for delta in deltas], options))
 
     @property
@@ -120,9 +121,10 @@ class Delta(Owned):
 class Averager(Owned):
     """Averages a delta at a time, of which none needs to stay: for many clients. Not of products."""
 
-    def __init__(self, context: "Context", *, equal: bool = False, noise: float = 0, clip_norm: float = 0) -> None:
+    def __init__(self, context: "Context", *, equal: bool = False, noise: float = 0, clip_norm: float = 0,
+                 expected_clients: float = 0) -> None:
         self._native = _graft.averager(context._native, fill(_graft.AverageOptions(), equal=equal, noise=noise,
-                                                             clip_norm=clip_norm))
+                                                             clip_norm=clip_norm, expected_clients=expected_clients))
         self.context = context
         self._made_from(context)
 

@@ -142,7 +142,8 @@ void add_delta(py::module_& module) {
       .def_readwrite("products", &AverageOptions::products)
       .def_readwrite("rank", &AverageOptions::rank)
       .def_readwrite("noise", &AverageOptions::noise)
-      .def_readwrite("clip_norm", &AverageOptions::clip_norm);
+      .def_readwrite("clip_norm", &AverageOptions::clip_norm)
+      .def_readwrite("expected_clients", &AverageOptions::expected_clients);
   py::class_<DeltaHandle, std::shared_ptr<DeltaHandle>>(module, "Delta")
       .def("describe", describe)
       .def("tensor", tensor)

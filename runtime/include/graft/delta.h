@@ -39,12 +39,14 @@ typedef struct graft_delta_options {
   graft_delta_coding coding; /* 0: f32 */
   uint32_t fixed_bits;       /* of GRAFT_DELTA_FIXED, the same with all clients; 0: 8; at most 30 */
   uint32_t room;             /* of GRAFT_DELTA_FIXED: clients whose integers must fit in a sum; 0: 1024 */
-  double clip_norm;          /* the whole delta is scaled to this L2 norm where it is longer; 0: not */
-  double noise;              /* normal noise of so many times clip_norm, from the system's entropy; 0: none */
-  const char* residual;      /* a file that keeps what coding lost, to be added to the next round's delta; NULL: none */
-  const uint64_t* seed;      /* of the noise, for tests: whoever knows it takes the noise away; NULL: the entropy */
-  int whole;                 /* 1: of GRAFT_DELTA_FIXED, with fixed_bits 0: no bits behind the point */
-  graft_residual* kept;      /* in place of the file `residual`; NULL: none. Outlives the call alone */
+  /* The whole delta is scaled down until what a reader decodes has at most this L2 norm; 0: not. It then holds all
+     trainable tensors, so that it does not tell which of them changed. */
+  double clip_norm;
+  double noise; /* normal noise of so many times clip_norm on every number, after clipping, before coding; 0: none */
+  const char* residual; /* a file that keeps what coding lost, to be added to the next round's delta; NULL: none */
+  const uint64_t* seed; /* of the noise, for tests: whoever knows it takes the noise away; NULL: the entropy */
+  int whole;            /* 1: of GRAFT_DELTA_FIXED, with fixed_bits 0: no bits behind the point */
+  graft_residual* kept; /* in place of the file `residual`; NULL: none. Outlives the call alone */
 } graft_delta_options;
 
 /* What a delta says of itself. */
@@ -58,7 +60,7 @@ typedef struct graft_delta_info {
   uint64_t local_steps;
   uint32_t rank; /* of adapters; 0: none */
   graft_delta_coding coding;
-  double norm;      /* before it was clipped */
+  double norm;      /* before it was clipped; with noise, after the noise */
   double clip_norm; /* 0: it was not */
   double noise;     /* standard deviation of the noise in each number */
   size_t tensors;
@@ -104,6 +106,9 @@ typedef struct graft_average_options {
   double noise;         /* normal noise on the clients' sum, of so many times clip_norm; with equal = 1; 0: none */
   double clip_norm;     /* what each delta was clipped to */
   const uint64_t* seed; /* as in graft_delta_options */
+  /* With noise, what the sum is divided by: the number of clients that a round expects. For rounds that draw each
+     client by chance, where the number that came tells of them. 0: the deltas' number. */
+  double expected_clients;
 } graft_average_options;
 
 /* Of deltas of one base, which stay as they are. A tensor that a delta lacks did not change there. The result is f32;

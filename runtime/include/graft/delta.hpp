@@ -52,6 +52,7 @@ struct AverageOptions {
   double noise = 0;
   double clip_norm = 0;
   std::optional<std::uint64_t> seed = {};  ///< of the noise, for tests
+  double expected_clients = 0;             ///< with noise, what the sum is divided by; 0: the deltas' number
 };
 
 /// What training changed; see graft/delta.h.
@@ -156,6 +157,7 @@ class Delta {
     raw.noise = options.noise;
     raw.clip_norm = options.clip_norm;
     raw.seed = options.seed ? &*options.seed : nullptr;
+    raw.expected_clients = options.expected_clients;
     return raw;
   }
   template <typename Make>

@@ -4,6 +4,10 @@
  * The micro-batches of a step are shared among the workers; their gradients are added up in their order whoever
  * computed them, so that all workers have the bits that one alone would have, on devices and drivers that give the same
  * bits.
+ *
+ * Before each step all compare what changes it, and a difference is an error of all that names it. Worker 0's learning
+ * rate counts: set it there alone, or to the same value on all. graft_trainer_observe() is called by worker 0; what it
+ * lowers the others follow, and where it says stop, the next graft_train_next() of all says that there is no more.
  */
 #ifndef GRAFT_DISTRIBUTE_H
 #define GRAFT_DISTRIBUTE_H

@@ -85,7 +85,7 @@ Result<delta::MakeOptions> make_options(const graft_delta_options& given) {
 
 delta::AverageOptions average_options(const graft_average_options& given) {
   return {given.equal != 0 ? delta::Weighing::equal : delta::Weighing::samples, given.noise, given.clip_norm,
-          seed_of(given.seed)};
+          seed_of(given.seed), given.expected_clients};
 }
 
 /// The tensor of that name.

@@ -57,10 +57,10 @@ Status go_back(graft_trainer& trainer, graft_loader* loader) {
 
 /// Those that are left.
 Status meet(graft_trainer& trainer, graft_loader* loader) {
-  if (trainer.trainer->is_sharded() && trainer.has_begun) {
+  if (trainer.trainer->is_sharded()) {
     return unsupported(
-        "The optimizer's state was shared out, and a part of it is lost: make new trainers, and resume from the "
-        "checkpoint.");
+        "The optimizer's state was shared out among workers that are no longer the same: make new trainers, and resume "
+        "from the checkpoint, or begin again where no step was taken.");
   }
   GRAFT_TRY(trainer.exchange->reform());
   return go_back(trainer, loader);
@@ -143,12 +143,15 @@ graft_status graft_trainer_join(graft_trainer* trainer, graft_loader* loader, ui
     const auto begin = [&]() -> Status {
       GRAFT_TRY(distribute::agree(*trainer->group, words, !trainer->has_joined, trainer->group_pause));
       trainer->has_joined = true;
-      return distribute::share_state(*trainer->group, *trainer->trainer, batches, trainer->group_pause);
+      GRAFT_TRY(distribute::share_state(*trainer->group, *trainer->trainer, batches, trainer->group_pause));
+      GRAFT_TRY_ASSIGN(const bool ended,
+                       distribute::end_together(*trainer->group, trainer->exchange->has_ended(), trainer->group_pause));
+      trainer->exchange->set_shared(trainer->trainer->options().optimizer.learning_rate, ended);
+      return ok_status();
     };
     Status begun = begin();
     if (begun.code() == Code::io_error || begun.code() == Code::timeout) trainer->exchange->note_lost_worker();
     GRAFT_TRY(std::move(begun));
-    trainer->has_begun = true;
     const train::TrainingState& state = trainer->trainer->state();
     if (step != nullptr) *step = state.step;
     if (batches == nullptr) return ok_status();

@@ -251,6 +251,7 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
         return run.set_learning_rate(rate);
       }));
     }
+    if (made.stop && trainer->exchange != nullptr) trainer->exchange->end_run();
     if (verdict == nullptr) return ok_status();
     graft_verdict out{};
     out.stop = made.stop ? 1 : 0;

@@ -128,7 +128,6 @@ struct graft_trainer {
   std::vector<graft::data::Field> fields;
   std::unique_ptr<graft::CallbackGroup> group;  ///< null: alone
   bool has_joined = false;                      ///< no newcomer to the group
-  bool has_begun = false;                       ///< has the state of all
   bool asks_whole = false;                      ///< graft_trainer_request_whole()
   std::chrono::nanoseconds group_timeout = graft::group::kNoDeadline;
   std::chrono::nanoseconds group_pause = graft::group::kNoDeadline;  ///< between two steps

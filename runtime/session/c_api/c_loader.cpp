@@ -86,7 +86,8 @@ Status train_next(graft_trainer& trainer, graft_loader& loader, bool part, int& 
     const PhaseScope scope(observer, HostPhase::data);
     GRAFT_TRY_ASSIGN(loader.pending, loader.loader->next());
   }
-  if (loader.pending == nullptr) {
+  const auto has_ended = [&] { return trainer.exchange != nullptr && trainer.exchange->has_ended(); };
+  if (loader.pending == nullptr || has_ended()) {
     more = 0;
     return ok_status();
   }
@@ -97,6 +98,10 @@ Status train_next(graft_trainer& trainer, graft_loader& loader, bool part, int& 
   const bool ended = result.ok() && result->has_value();
   const bool ends_epoch = ended && loader.pending->last_of_epoch();
   if (ended || refused) loader.pending = nullptr;
+  if (result.status().code() == Code::cancelled && has_ended()) {
+    more = 0;
+    return ok_status();
+  }
   GRAFT_TRY(Status(result.status()));
   if (!ended) return ok_status();
   done = true;

@@ -82,7 +82,14 @@ const checkpoint::Store& Checkpointer::store() {
 
 Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) const {
   const bool resized = head_ && is_before(snapshot, *head_);
-  for (const auto& [name, value] : configuration_) {
+  Configuration all = configuration_;  // and what the snapshot alone has, but for what a caller need not say again
+  for (const auto& [key, value] : *snapshot.meta.metadata) {
+    if (key.starts_with(kConfigPrefix)) all.try_emplace(key.substr(kConfigPrefix.size()));
+  }
+  for (const char* unsaid : {"data", "data contents", "order"}) {
+    if (!configuration_.contains(unsaid)) all.erase(unsaid);
+  }
+  for (const auto& [name, value] : all) {
     const bool is_model = name == "model" || name == "head";
     if (resized && is_model) continue;
     const auto saved = snapshot.meta.metadata->find(cat(kConfigPrefix, name));

@@ -278,6 +278,9 @@ Configuration configuration_of(const train::Trainer& trainer) {
     out["precision"] += cat(" scale ", exact_text(scaling->initial), ' ', exact_text(scaling->growth_factor), ' ',
                             exact_text(scaling->backoff_factor), ' ', scaling->growth_interval);
   }
+  if (const auto products = trainer.matmul_precision(); products != gpu::MatmulPrecision::highest) {
+    out["matmul-precision"] = products == gpu::MatmulPrecision::high ? "high" : "medium";
+  }
   out["clipping"] = cat(exact_text(options.clip_value), ' ', exact_text(options.clip_norm));
   out["statistics"] =
       cat(options.batch_statistics, ' ', options.batch_norm_momentum ? exact_text(*options.batch_norm_momentum) : "-");
