@@ -190,8 +190,8 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out[gemma ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
   if (!spec.layer_norm) out["rms_norm_eps"] = plain(spec.epsilon);
   out["tie_word_embeddings"] = spec.tied;
-  const bool mlp_bias = spec.family == "llama" || spec.family == "granite";
-  if (mlp_bias || spec.family == "qwen3" || spec.family == "olmo2") {
+  const bool mlp_bias = spec.family == "llama" || spec.family == "granite" || spec.family == "smollm3";
+  if (mlp_bias || gemma || spec.family == "qwen3" || spec.family == "olmo2") {
     out["attention_bias"] = spec.attention_output_bias;
     if (mlp_bias) out["mlp_bias"] = spec.ffn_bias;
   }
