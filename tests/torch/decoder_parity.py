@@ -30,7 +30,7 @@ LLAMA = {"model_type": "llama", "hidden_size": 24, "intermediate_size": 40, "num
          "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}
 
 
-HEADS_OF_8 = {"num_attention_heads": 3, "num_key_value_heads": 1}
+HEADS_OF_8 = {"num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8}
 
 
 def like(base, **changes):

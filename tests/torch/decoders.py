@@ -80,7 +80,7 @@ def frequencies(config, dim, theta, scaling):
             magnitude = grown(scaling["mscale"]) / grown(scaling["mscale_all_dim"])
         return (inverse / scaling["factor"] * ramp + inverse * (1 - ramp),
                 grown(1) if magnitude is None else magnitude)
-    assert kind == "default", kind
+    assert kind in ("default", "dynamic"), kind  # dynamic: within the context
     return inverse, 1.0
 
 

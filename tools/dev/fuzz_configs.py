@@ -69,7 +69,7 @@ def scaling(pick, turned, context):
 def decoder_config(pick, kind):
     heads = pick.choice((1, 2, 3, 4, 6))
     kv = pick.choice([n for n in range(1, heads + 1) if heads % n == 0])
-    dim = pick.choice((4, 8, 10, 16))
+    dim = pick.choice((4, 8, 16) if kind in ("phi3", "stablelm") else (4, 8, 10, 16))  # a whole number of pairs turns
     layers = pick.randint(1, 7)
     if kind == "gpt2":
         config = {"n_embd": heads * dim, "n_head": heads, "n_layer": layers, "n_positions": pick.choice((16, 33)),

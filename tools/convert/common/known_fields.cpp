@@ -33,19 +33,21 @@ Status check_kind(const std::string& name, const Json& value, const Json& like) 
   const bool fits = like.is_number() ? value.is_number() && std::isfinite(value.get<double>())
                     : like.is_boolean() ? value.is_boolean()
                     : like.is_string()  ? value.is_string()
-                                        : value.is_structured();
+                    : like.is_array()   ? value.is_array()
+                                        : value.is_object();
   if (fits) return {};
   const char* const kind = like.is_number()    ? "a finite number"
                            : like.is_boolean() ? "true or false"
                            : like.is_string()  ? "a string"
-                                               : "a list or an object";
+                           : like.is_array()   ? "a list"
+                                               : "an object";
   return corrupt("The field \"", name, "\" is ", brief(value), "; it must be ", kind, ".");
 }
 
 }  // namespace
 
-Status check_fields(const Json& object, std::span<const KnownFields> known, std::string_view whose,
-                    std::string_view path, bool zeros) {
+Status first_unknown(const Json& object, std::span<const KnownFields> known, std::string_view whose,
+                     std::string_view path, bool zeros) {
   if (!object.is_object()) return {};
   std::vector<std::pair<Json, Json>> tables;  // applied, fixed
   for (const KnownFields& fields : known) tables.emplace_back(table(fields.applied), table(fields.fixed));
@@ -61,13 +63,20 @@ Status check_fields(const Json& object, std::span<const KnownFields> known, std:
       found = true;
       if (std::ranges::find(*only, value) != only->end()) continue;
       return unsupported("The field \"", shown(name), "\" is ", brief(value), "; ", whose, " of graft has ",
-                         brief(only->front()), " there. Name it among the ignored fields to convert without it.");
+                         brief(only->front()), " there.");
     }
     if (found || says_nothing(value, zeros)) continue;
     return unsupported("The field \"", shown(name), "\" is ", brief(value), ", and graft does not know what it means for ",
-                       whose, ". Name it among the ignored fields to convert without it.");
+                       whose, ".");
   }
   return {};
+}
+
+Status check_fields(const Json& object, std::span<const KnownFields> known, std::string_view whose,
+                    std::string_view path, bool zeros) {
+  Status status = first_unknown(object, known, whose, path, zeros);
+  if (status.code() != Code::unsupported) return status;
+  return unsupported(status.message(), " Name it among the ignored fields to convert without it.");
 }
 
 Status check_found(const IgnoredFields& ignored, const std::vector<std::string>& found) {

@@ -22,6 +22,9 @@ struct KnownFields {
 /// unsupported: a field of `object` that is in no list and says something, or that is fixed to another value.
 /// corrupt: a field of another kind than its list says. null, false and empty values say nothing, and 0 where `zeros`.
 /// `path`: in front of names, "rope_scaling". `whose`: "a llama", for messages.
+Status first_unknown(const Json& object, std::span<const KnownFields> known, std::string_view whose,
+                     std::string_view path = {}, bool zeros = false);
+/// The same with a sentence on how to convert all the same.
 Status check_fields(const Json& object, std::span<const KnownFields> known, std::string_view whose,
                     std::string_view path = {}, bool zeros = false);
 

@@ -290,11 +290,12 @@ Status GgufReader::read_architecture() {
   if (family_of_architecture(arch_) == nullptr) {
     return unsupported("The architecture \"", shown(arch_), "\" is not supported; ", family_names(), " are.");
   }
-  return check_gguf_keys(file_, arch_);
+  return {};
 }
 
 Result<GgufModel> GgufReader::read_model() {
   GRAFT_TRY(read_sizes());
+  GRAFT_TRY(check_gguf_keys(file_, arch_));
   GRAFT_TRY(read_family());
   return std::move(model_);
 }

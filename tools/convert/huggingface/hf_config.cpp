@@ -163,11 +163,19 @@ Status ConfigReader::read_ropes() {
   std::string path = "rope_parameters";
   const Json* parameters = member(config_, path.c_str());
   if (parameters == nullptr) parameters = member(config_, (path = "rope_scaling").c_str());
+  const Json* const scaling = member(config_, "rope_scaling");
+  if (scaling != nullptr && scaling != parameters && !scaling->empty() && *scaling != *parameters) {
+    return unsupported("\"rope_scaling\" and \"rope_parameters\" differ; graft reads one of them.");
+  }
   const Json* full = nullptr;
   const Json* local = nullptr;
   if (spec_.family == "gemma3" && parameters != nullptr) {
     full = member(*parameters, "full_attention");
     local = member(*parameters, "sliding_attention");
+    const std::size_t kinds = (full != nullptr ? 1 : 0) + (local != nullptr ? 1 : 0);
+    if (kinds != 0 && parameters->size() != kinds) {
+      return unsupported("\"", path, "\" has other members beside \"full_attention\" and \"sliding_attention\".");
+    }
   }
   GRAFT_TRY(full != nullptr || local != nullptr ? read_rope(full, path + ".full_attention", spec_.rope)
                                                 : read_rope(parameters, path, spec_.rope));
@@ -238,7 +246,6 @@ Status ConfigReader::read_granite() {
 
 Status ConfigReader::read_olmo2() {
   GRAFT_TRY(read_common());
-  spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-5);
   spec_.before_norms = false;
   spec_.after_norms = spec_.whole_query_key_norm = true;
   return {};

@@ -208,6 +208,10 @@ Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
   if (family == nullptr) {
     return unsupported("A config.json of the family \"", spec.family, "\" cannot be written.");
   }
+  if (spec.family == "stablelm" && spec.head_dim * spec.heads != spec.hidden) {
+    return unsupported("transformers has no StableLM whose ", spec.heads, " heads of ", spec.head_dim, " are not ",
+                       spec.hidden, " together.");
+  }
   OrderedJson out = {{"architectures", {family->class_name}}, {"model_type", family->model_type}};
   if (spec.encoder) {
     add_encoder(spec, out);

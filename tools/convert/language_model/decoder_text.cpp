@@ -1,5 +1,7 @@
 #include "tools/convert/language_model/decoder_text.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "runtime/session/text_model.h"
@@ -110,17 +112,25 @@ constexpr KnownFields kTokenizerFields = {
        strip_accents tokenize_chinese_chars wordpieces_prefix language_codes is_local trust_remote_code
        image_token boi_token eoi_token chat_template_jinja response_schema)",
     R"({"split_special_tokens": [false]})"};
-/// And with generation_config.json: who generates says how a token is chosen.
-constexpr KnownFields kGenerationFields = {R"({"eos_token_id": null})",
-                                           R"(_from_model_config transformers_version bos_token_id pad_token_id
-                                              decoder_start_token_id use_cache cache_implementation max_length
-                                              max_new_tokens trust_remote_code)",
-                                           R"({"do_sample": [false], "temperature": [1], "top_k": [50], "top_p": [1],
-                                               "num_beams": [1], "num_return_sequences": [1]})"};
+/// Fields of generation_config.json that change no token. Others are options of a generation, which graft does not keep.
+constexpr std::string_view kGenerationHarmless[] = {
+    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "_from_model_config",
+    "transformers_version", "use_cache", "cache_implementation", "trust_remote_code"};
+
+void note_generation(const Json& json, Report& report) {
+  std::string names;
+  for (const auto& [name, value] : json.items()) {
+    if (!json.is_object() || value.is_null() || value == false) continue;
+    if (std::ranges::find(kGenerationHarmless, name) != std::end(kGenerationHarmless)) continue;
+    names += cat(names.empty() ? "" : ", ", shown(name));
+  }
+  if (names.empty()) return;
+  report.notes.push_back(cat("generation_config.json asks for ", names, ": graft generates by its own options only."));
+}
 
 /// A sentence of the report on the first field that graft does not follow.
 void note_fields(const Json& json, const KnownFields& known, const char* file, const char* whose, Report& report) {
-  const Status status = check_fields(json, {&known, 1}, whose);
+  const Status status = first_unknown(json, {&known, 1}, whose);
   if (!status.ok()) report.notes.push_back(cat(file, ": ", status.message()));
 }
 
@@ -170,7 +180,7 @@ void add_folder_text(os::FileSystem& files, const std::string& folder, const Fol
   note_tokenizer(add_tokenizer(load_folder_vocabulary(files, folder, text.tokenizer, spec), spec, model, report), model,
                  report);
   note_fields(text.tokenizer, kTokenizerFields, "tokenizer_config.json", "a tokenizer", report);
-  note_fields(text.generation, kGenerationFields, "generation_config.json", "generation", report);
+  note_generation(text.generation, report);
   std::set<std::int64_t> stops;
   collect_ids(text.config, stops);
   collect_ids(text.generation, stops);
