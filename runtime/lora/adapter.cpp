@@ -11,6 +11,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
+#include "runtime/lora/base_names.h"
 #include "runtime/lora/pissa.h"
 
 namespace graft {
@@ -452,7 +453,7 @@ Result<Model> adapter_of(const Model& adapted) {
   if (!adapted.metadata.contains(kMetaAdapter)) return invalid("The model has no adapters.");
   for (const std::string_view key :
        {kMetaAdapter, kMetaAdapterRank, kMetaAdapterAlpha, kMetaAdapterTokens, kMetaAdapterBase, kMetaAdapterShared,
-        kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs, kMetaPooling, kMetaNormalize}) {
+        kMetaAdapterAlphas, kMetaFamily, kMetaHeads, kMetaPairs, kMetaSourceNames, kMetaPooling, kMetaNormalize}) {
     if (const auto found = adapted.metadata.find(key); found != adapted.metadata.end()) adapter.metadata.insert(*found);
   }
   bool twice = false;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/lora/base_names.h"
+
 namespace graft {
 namespace {
 
@@ -97,7 +99,8 @@ Status take_metadata(std::span<const WeightedAdapter> adapters, Model& model) {
   for (const WeightedAdapter& one : adapters) {
     GRAFT_TRY(check_base(base_text(*one.adapter), base_text(model)));
     for (const std::string_view key :
-         {kMetaAdapterBase, kMetaAdapterShared, kMetaFamily, kMetaHeads, kMetaPairs, kMetaPooling, kMetaNormalize}) {
+         {kMetaAdapterBase, kMetaAdapterShared, kMetaFamily, kMetaHeads, kMetaPairs, kMetaSourceNames, kMetaPooling,
+          kMetaNormalize}) {
       const auto found = one.adapter->metadata.find(key);
       if (found != one.adapter->metadata.end()) model.metadata.insert(*found);
     }

@@ -30,6 +30,9 @@ LLAMA = {"model_type": "llama", "hidden_size": 24, "intermediate_size": 40, "num
          "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}
 
 
+HEADS_OF_8 = {"num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8}
+
+
 def like(base, **changes):
     return {**base, **changes}
 
@@ -44,8 +47,11 @@ CASES = {
         "original_max_position_embeddings": 32}),
     "mistral": like(LLAMA, model_type="mistral", sliding_window=5, head_dim=8),
     "qwen2": like(LLAMA, model_type="qwen2", use_sliding_window=False, sliding_window=4),
-    "qwen2_yarn": like(LLAMA, model_type="qwen2", head_dim=16, rope_scaling={
+    "qwen2_yarn": like(LLAMA, model_type="qwen2", hidden_size=48, num_attention_heads=3, num_key_value_heads=1, rope_scaling={
         "type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}),
+    "llama_yarn_fractions": like(LLAMA, head_dim=16, rope_scaling={
+        "rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "truncate": False, "beta_fast": 20.0,
+        "beta_slow": 2.0}),
     "qwen3_tied": like(LLAMA, model_type="qwen3", head_dim=8, tie_word_embeddings=True),
     "qwen3": like(LLAMA, model_type="qwen3", head_dim=8),
     "gemma3_tied": like(LLAMA, model_type="gemma3_text", head_dim=8, tie_word_embeddings=True, sliding_window=4,
@@ -53,20 +59,26 @@ CASES = {
                         hidden_activation="gelu_pytorch_tanh", rope_scaling={"rope_type": "linear", "factor": 2.0}),
     "gemma3": like(LLAMA, model_type="gemma3_text", head_dim=8, sliding_window=4, sliding_window_pattern=2,
                    rope_local_base_freq=500.0, query_pre_attn_scalar=8, hidden_activation="gelu_pytorch_tanh"),
-    "phi3": like(LLAMA, model_type="phi3", sliding_window=6, head_dim=8, partial_rotary_factor=0.5),
-    "phi3_longrope": like(LLAMA, model_type="phi3", head_dim=8, original_max_position_embeddings=32, rope_scaling={
+    "phi3": like(LLAMA, model_type="phi3", sliding_window=6, **HEADS_OF_8, partial_rotary_factor=0.5),
+    "phi3_longrope": like(LLAMA, model_type="phi3", **HEADS_OF_8, original_max_position_embeddings=32, rope_scaling={
         "type": "longrope", "short_factor": [1.0, 1.25, 1.5, 2.5], "long_factor": [1.0, 2.0, 8.0, 30.0]}),
     "smollm3": like(LLAMA, model_type="smollm3", num_hidden_layers=5),
     "smollm3_listed": like(LLAMA, model_type="smollm3", num_hidden_layers=3, no_rope_layers=[0, 1, 1]),
-    "phi4_mini": like(LLAMA, model_type="phi3", head_dim=8, partial_rotary_factor=0.75, tie_word_embeddings=True,
+    "smollm3_sliding": like(LLAMA, model_type="smollm3", num_hidden_layers=3, no_rope_layers=[1, 1, 0], sliding_window=4,
+                            use_sliding_window=True, layer_types=["sliding_attention"] * 2 + ["full_attention"]),
+    "smollm3_sliding_unlisted": like(LLAMA, model_type="smollm3", num_hidden_layers=3, no_rope_layers=[1, 0, 0],
+                                     sliding_window=4, use_sliding_window=True),
+    "qwen3_sliding": like(LLAMA, model_type="qwen3", num_hidden_layers=3, head_dim=8, sliding_window=4,
+                          use_sliding_window=True, max_window_layers=1, attention_bias=True),
+    "phi4_mini": like(LLAMA, model_type="phi3", **HEADS_OF_8, partial_rotary_factor=0.75, tie_word_embeddings=True,
                       original_max_position_embeddings=32, rope_scaling={
                           "type": "longrope", "short_factor": [1.0, 1.25, 1.5], "long_factor": [1.0, 2.0, 8.0]}),
     "granite": like(LLAMA, model_type="granite", embedding_multiplier=3.0, residual_multiplier=0.4,
                     attention_multiplier=0.25, logits_scaling=2.0, tie_word_embeddings=True),
     "olmo2": like(LLAMA, model_type="olmo2"),
-    "stablelm": like(LLAMA, model_type="stablelm", head_dim=8, partial_rotary_factor=0.25, layer_norm_eps=1e-5,
+    "stablelm": like(LLAMA, model_type="stablelm", **HEADS_OF_8, partial_rotary_factor=0.25, layer_norm_eps=1e-5,
                      use_qkv_bias=True),
-    "stablelm_parallel": like(LLAMA, model_type="stablelm", head_dim=8, partial_rotary_factor=0.5,
+    "stablelm_parallel": like(LLAMA, model_type="stablelm", **HEADS_OF_8, partial_rotary_factor=0.5,
                               layer_norm_eps=1e-5, use_parallel_residual=True),
     "gemma2": like(LLAMA, model_type="gemma2", head_dim=8, sliding_window=4, query_pre_attn_scalar=8,
                    hidden_activation="gelu_pytorch_tanh", attn_logit_softcapping=2.0, final_logit_softcapping=3.0,

@@ -69,10 +69,18 @@ def frequencies(config, dim, theta, scaling):
         old = scaling["original_max_position_embeddings"]
         def turns_at(turns):
             return dim * math.log(old / (turns * 2 * math.pi)) / (2 * math.log(theta))
-        low, high = max(math.floor(turns_at(32)), 0), min(math.ceil(turns_at(1)), dim - 1)
+        low, high = turns_at(scaling.get("beta_fast", 32)), turns_at(scaling.get("beta_slow", 1))
+        if scaling.get("truncate", True):
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, dim - 1)
         ramp = ((torch.arange(dim // 2, dtype=torch.float64) - low) / max(high - low, 1e-3)).clamp(0, 1)
-        return inverse / scaling["factor"] * ramp + inverse * (1 - ramp), 0.1 * math.log(scaling["factor"]) + 1
-    assert kind == "default", kind
+        grown = lambda scale: 0.1 * scale * math.log(scaling["factor"]) + 1 if scaling["factor"] > 1 else 1.0
+        magnitude = scaling.get("attention_factor")
+        if magnitude is None and scaling.get("mscale") and scaling.get("mscale_all_dim"):
+            magnitude = grown(scaling["mscale"]) / grown(scaling["mscale_all_dim"])
+        return (inverse / scaling["factor"] * ramp + inverse * (1 - ramp),
+                grown(1) if magnitude is None else magnitude)
+    assert kind in ("default", "dynamic"), kind  # dynamic: within the context
     return inverse, 1.0
 
 
@@ -114,6 +122,7 @@ def merge_heads(x):
 
 def gpt2(config, w, tokens):
     hidden, heads = config["n_embd"], config["n_head"]
+    scale = (hidden // heads) ** -0.5 if config.get("scale_attn_weights", True) else 1
     norm = lambda x, name: F.layer_norm(x, (hidden,), w[name + ".weight"], w[name + ".bias"],
                                         config["layer_norm_epsilon"])
     conv = lambda x, name: x @ w[name + ".weight"] + w[name + ".bias"]
@@ -122,9 +131,8 @@ def gpt2(config, w, tokens):
         p = f"transformer.h.{i}."
         q, k, v = (split_heads(part, hidden // heads)
                    for part in conv(norm(x, p + "ln_1"), p + "attn.c_attn").chunk(3, -1))
-        x = x + conv(merge_heads(attend(q, k, v, (hidden // heads) ** -0.5, 0)), p + "attn.c_proj")
-        h = conv(norm(x, p + "ln_2"), p + "mlp.c_fc")
-        h = 0.5 * h * (1 + torch.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h ** 3)))
+        x = x + conv(merge_heads(attend(q, k, v, scale, 0)), p + "attn.c_proj")
+        h = activation(config["activation_function"])(conv(norm(x, p + "ln_2"), p + "mlp.c_fc"))
         x = x + conv(h, p + "mlp.c_proj")
     return norm(x, "transformer.ln_f") @ w.get("lm_head.weight", w["transformer.wte.weight"]).T
 
@@ -136,6 +144,29 @@ def turns(config, layer):
     return (layer + 1) % config.get("no_rope_layer_interval", 4) != 0
 
 
+def window_of(config, layer):
+    """Keys that a query of the layer sees at most; 0: all."""
+    kind, window = config["model_type"], config.get("sliding_window") or 0
+    optional = kind in ("qwen2", "qwen3", "smollm3")
+    if not window or (optional and not config.get("use_sliding_window", False)):
+        return 0
+    if config.get("layer_types"):
+        sliding = config["layer_types"][layer] == "sliding_attention"
+    elif kind in ("gemma2", "gemma3_text"):
+        sliding = (layer + 1) % (2 if kind == "gemma2" else config.get("sliding_window_pattern", 6)) != 0
+    elif kind in ("qwen2", "qwen3"):
+        sliding = layer >= config.get("max_window_layers", 28)
+    else:
+        sliding = not turns(config, layer) if kind == "smollm3" else kind in ("mistral", "phi3")
+    return window if sliding else 0
+
+
+def activation(name):
+    """As transformers names them."""
+    tanh = lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+    return {"silu": F.silu, "gelu": F.gelu, "relu": F.relu, "gelu_new": tanh, "gelu_pytorch_tanh": tanh}[name]
+
+
 def falcon(config, w, tokens):
     """With one head of keys and values, which all heads of queries share."""
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
@@ -143,7 +174,7 @@ def falcon(config, w, tokens):
     norm = lambda x, name: F.layer_norm(x, (hidden,), w[name + ".weight"], w[name + ".bias"],
                                         config["layer_norm_epsilon"])
     linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
-    inverse, magnitude = frequencies(config, dim, config["rope_theta"], None)
+    inverse, magnitude = frequencies(config, dim, config["rope_theta"], config.get("rope_scaling"))
     x = w["transformer.word_embeddings.weight"][tokens]
     for i in range(config["num_hidden_layers"]):
         p = f"transformer.h.{i}."
@@ -184,7 +215,7 @@ def decoder(config, w, tokens, interleaved=False):
     else:
         norm = lambda x, name: rms_norm(x, w[name + ".weight"] + unit, config["rms_norm_eps"])
     linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
-    gelu = lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+    act = activation(config.get("hidden_activation", "gelu_pytorch_tanh") if gemma else config.get("hidden_act", "silu"))
     turned = int(dim * config.get("partial_rotary_factor", 1))
     grow = config.get("residual_multiplier", 1)
     x = w["model.embed_tokens.weight"][tokens] * config.get("embedding_multiplier", 1)
@@ -192,13 +223,10 @@ def decoder(config, w, tokens, interleaved=False):
         x = x * math.sqrt(config["hidden_size"])
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
-        window = (config.get("sliding_window") or 0) if config.get("use_sliding_window", True) else 0
+        window = window_of(config, i)
         theta, scaling = config["rope_theta"], config.get("rope_scaling")
-        if gemma:
-            local = (i + 1) % (2 if kind == "gemma2" else config["sliding_window_pattern"]) != 0
-            window = window if local else 0
-            if kind == "gemma3_text":
-                theta, scaling = (config["rope_local_base_freq"], None) if local else (theta, scaling)
+        if kind == "gemma3_text" and window:
+            theta, scaling = config["rope_local_base_freq"], None
         inverse, magnitude = frequencies(config, turned, theta, scaling)
         read = h = x if kind == "olmo2" else norm(x, p + "input_layernorm")
         if kind == "phi3":
@@ -229,7 +257,7 @@ def decoder(config, w, tokens, interleaved=False):
             gate, up = linear(h, p + "mlp.gate_up_proj").chunk(2, -1)
         else:
             gate, up = linear(h, p + "mlp.gate_proj"), linear(h, p + "mlp.up_proj")
-        h = linear((gelu(gate) if gemma else F.silu(gate)) * up, p + "mlp.down_proj")
+        h = linear(act(gate) * up, p + "mlp.down_proj")
         x = x + (norm(h, p + "post_feedforward_layernorm") if after else h) * grow
     x = norm(x, "model.norm")
     logits = x @ (w["model.embed_tokens.weight"] if config["tie_word_embeddings"] else w["lm_head.weight"]).T
@@ -258,6 +286,7 @@ def random_weights(config, seed):
     kind = config["model_type"]
     if kind == "gpt2":
         n = config["n_embd"]
+        inner = config.get("n_inner") or 4 * n
         add("transformer.wte", config["vocab_size"], n)
         add("transformer.wpe", config["n_positions"], n)
         for i in range(config["n_layer"]):
@@ -266,9 +295,11 @@ def random_weights(config, seed):
             add(p + "attn.c_attn", n, 3 * n, bias=3 * n)
             add(p + "attn.c_proj", n, n, bias=True)
             add(p + "ln_2", n, bias=True)
-            add(p + "mlp.c_fc", n, 4 * n, bias=4 * n)
-            add(p + "mlp.c_proj", 4 * n, n, bias=n)
+            add(p + "mlp.c_fc", n, inner, bias=inner)
+            add(p + "mlp.c_proj", inner, n, bias=n)
         add("transformer.ln_f", n, bias=True)
+        if not config.get("tie_word_embeddings", True):
+            add("lm_head", config["vocab_size"], n)
         return out
     n = config["hidden_size"]
     if kind == "falcon":
@@ -281,8 +312,9 @@ def random_weights(config, seed):
                 add(p + "post_attention_layernorm", n, bias=True)
             add(p + "self_attention.query_key_value", n + 2 * dim, n, bias=bias)
             add(p + "self_attention.dense", n, n, bias=bias)
-            add(p + "mlp.dense_h_to_4h", 4 * n, n, bias=bias)
-            add(p + "mlp.dense_4h_to_h", n, 4 * n, bias=bias)
+            inner = config.get("ffn_hidden_size") or 4 * n
+            add(p + "mlp.dense_h_to_4h", inner, n, bias=bias)
+            add(p + "mlp.dense_4h_to_h", n, inner, bias=bias)
         add("transformer.ln_f", n, bias=True)
         if not config["tie_word_embeddings"]:
             add("lm_head", config["vocab_size"], n)

@@ -54,7 +54,7 @@ CASES = {
     "distilbert_masked": (like(DISTILBERT, architectures=["DistilBertForMaskedLM"]), {}),
     "distilbert_classes": (like(DISTILBERT, architectures=["DistilBertForSequenceClassification"], **CLASSES), {}),
     "electra": (like(BERT, model_type="electra", embedding_size=16, architectures=["ElectraModel"]), {"alone": True}),
-    "electra_classes": (like(BERT, model_type="electra", architectures=["ElectraForSequenceClassification"], **CLASSES),
+    "electra_classes": (like(BERT, model_type="electra", embedding_size=24, architectures=["ElectraForSequenceClassification"], **CLASSES),
                         {}),
 }
 LENGTHS = (11, 6, 1)

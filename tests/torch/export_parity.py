@@ -25,10 +25,18 @@ from decoder_parity import CASES, HALVES, LLAMA, like, run_logits, write_folder
 from gguf_files import gguf_name, plain, save_gguf
 from parity import FORWARD_TOLERANCE, Report, error, graft
 
-FAMILIES = {**CASES, "gemma3_six": like(CASES["gemma3"], num_hidden_layers=6, sliding_window_pattern=6)}
-# GGUF files of Gemma 3 have no place for which layers see all, and those of it for another scale of attention.
-# Those of SmolLM 3 leave out positions in each fourth layer.
-NO_GGUF = ("gemma3_tied", "gemma3", "smollm3_listed")
+FAMILIES = {**CASES, "gemma3_six": like(CASES["gemma3"], num_hidden_layers=6, sliding_window_pattern=6,
+                                    rope_local_base_freq=10000.0),
+            "phi3_whole": like(CASES["phi3"], sliding_window=None),
+            "mistral_whole": like(CASES["mistral"], sliding_window=64), "phi3_wide": like(CASES["phi3"], head_dim=16),
+            "qwen3_biased": like(CASES["qwen3"], attention_bias=True)}
+# What llama.cpp reads nothing of. In files of Gemma 3: which layers see all, another scale of attention; of SmolLM 3:
+# other layers without positions than each fourth; windows of the others; YaRN's range in fractions; Phi-3 with heads of
+# their own size; biases of Qwen3.
+# As folders of the base class have them: "layers.0" for "model.layers.0".
+BARE = ("qwen3_tied", "gpt2")
+NO_GGUF = ("gemma3_tied", "gemma3", "smollm3_listed", "smollm3_sliding", "smollm3_sliding_unlisted", "mistral", "phi3",
+           "phi3_wide", "qwen3_sliding", "qwen3_biased", "llama_yarn_fractions")
 
 
 def raw_tensors(folder):
@@ -55,7 +63,8 @@ def check_family(report, case, config):
         flags = ["--dtype", "bf16" if HALVES[case] == torch.bfloat16 else "f16"]
     tokens = torch.randint(0, config["vocab_size"], (2, 11))
     with tempfile.TemporaryDirectory() as folder:
-        write_folder(f"{folder}/model", config, weights)
+        stored = {name.split(".", 1)[1]: t for name, t in weights.items()} if case in BARE else weights
+        write_folder(f"{folder}/model", config, stored)
         graft("convert", f"{folder}/model", "-o", f"{folder}/model.graft")
         graft("export", f"{folder}/model.graft", "-o", f"{folder}/back", *flags)
         original = raw_tensors(f"{folder}/model")
@@ -71,6 +80,8 @@ def check_family(report, case, config):
                      FORWARD_TOLERANCE)
         graft("export", f"{folder}/gguf.graft", "-o", f"{folder}/again", *flags)
         again = raw_tensors(f"{folder}/again")
+        if case in BARE:  # a GGUF file does not say that
+            again = {name.split(".", 1)[1]: tensor for name, tensor in again.items()}
         differing = {n for n in {**again, **original} if again.get(n) != original.get(n)}
         if case.startswith("gemma"):  # norms lose a bit where 1 is added and taken away again
             differing = {n for n in differing if "norm" not in n}

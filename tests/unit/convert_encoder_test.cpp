@@ -61,7 +61,7 @@ TEST(EncoderConfig, HeadsAndPositionsFollowTheClassAndTheFamily) {
 
 TEST(EncoderConfig, LiesAreToldApart) {
   expect_refused(with("position_embedding_type", "relative_key"), "\"position_embedding_type\" is \"relative_key\"");
-  expect_refused(with("is_decoder", true), "\"is_decoder\" of an encoder is not supported");
+  expect_refused(with("is_decoder", true), "\"is_decoder\" is true; the family \"bert\" of graft has false there");
   expect_refused(with("hidden_size", 9), "is no multiple of the 2 heads");
   expect_refused(with("hidden_size", "8"), "\"hidden_size\" is not an integer");
   expect_refused(with("num_hidden_layers", 0), "\"num_hidden_layers\" is not an integer between 1 and 1000");

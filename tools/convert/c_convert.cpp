@@ -97,6 +97,7 @@ Result<FileOptions> file_options(const graft_convert_options& options) {
   out.weights_file = text_of(options.weights);
   out.train_buffers = options.train_buffers != 0;
   out.keep_grid = options.fake_quantize != 0;
+  GRAFT_TRY(read_patterns(options.ignored_fields, options.ignored_field_count, "ignored fields", out.ignored_fields));
   return out;
 }
 
@@ -140,7 +141,7 @@ Status convert_to(const char* path, const graft_convert_options* given, const ch
   });
   if (asked.shapes_only != 0) {
     if (output != nullptr) return invalid("A model of shapes alone has no file: the output must be NULL.");
-    GRAFT_TRY_ASSIGN(ConvertedDecoder shapes, shapes_of_config(os::system_files(), path, options.weights));
+    GRAFT_TRY_ASSIGN(ConvertedDecoder shapes, shapes_of_config(os::system_files(), path, options.weights, options.ignored_fields));
     made.kept.emplace();
     made.kept->model = std::move(shapes.model);
     made.shapes_only = true;
@@ -180,6 +181,8 @@ Status convert_adapter_to(const char* path, const char* base, const graft_conver
   GRAFT_TRY(need_paths({path, base}));
   GRAFT_TRY_ASSIGN(const graft_convert_adapter_options options,
                    c_api::read_options(given, "graft_convert_adapter_options"));
+  std::vector<std::string> ignored;
+  GRAFT_TRY(read_patterns(options.ignored_fields, options.ignored_field_count, "ignored fields", ignored));
   GRAFT_TRY(check_apart(path, output));
   GRAFT_TRY(check_apart(base, output));
   os::FileSystem& files = os::system_files();
@@ -187,7 +190,7 @@ Status convert_adapter_to(const char* path, const char* base, const graft_conver
   const bool planned = std::string_view(base).ends_with(".json");
   GRAFT_TRY_ASSIGN(const Model model, planned ? shapes_for(base) : load_model(files, base));
   ConvertedFile converted;
-  GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model, options.any_base != 0));
+  GRAFT_TRY_ASSIGN(converted.model, convert_adapter(files, path, model, options.any_base != 0, ignored));
   return finish(std::move(converted), output, made);
 }
 

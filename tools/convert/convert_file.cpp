@@ -36,7 +36,8 @@ Result<ConvertedFile> convert_language_model(os::FileSystem& files, const std::s
     GRAFT_TRY_ASSIGN(importance, read_imatrix(files, options.imatrix));
     weights.importance = &importance;
   }
-  GRAFT_TRY_ASSIGN(auto converted, folder ? convert_folder(files, path, weights) : convert_gguf(files, path, weights));
+  GRAFT_TRY_ASSIGN(auto converted, folder ? convert_folder(files, path, weights, options.ignored_fields)
+                                          : convert_gguf(files, path, weights, options.ignored_fields));
   report = std::move(converted.report);
   return ConvertedFile{std::move(converted.files), std::move(converted.model)};
 }
@@ -89,6 +90,7 @@ Result<ConvertedFile> convert_file(os::FileSystem& files, const std::string& pat
     return invalid("Only language models' matrices are quantized", tflite ? " or expanded" : "", ", and \"", path,
                    "\" is no language model.");
   }
+  if (!options.ignored_fields.empty()) return invalid("Fields are ignored in a language model's configuration only.");
   ConvertOptions onnx;
   onnx.bindings = options.bindings;
   onnx.constants = options.constants;

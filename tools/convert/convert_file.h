@@ -11,6 +11,7 @@
 
 #include "platform/os/file.h"
 #include "runtime/model/model.h"
+#include "tools/convert/common/known_fields.h"
 #include "tools/convert/common/report.h"
 #include "tools/convert/decoder/decoder_weights.h"
 #include "tools/convert/onnx/convert_onnx.h"
@@ -29,6 +30,7 @@ struct FileOptions {
   std::string weights_file;                     ///< a PyTorch checkpoint or safetensors, for an ONNX graph; empty: none
   bool keep_grid = false;  ///< a quantized TFLite file's values are rounded as it says: evaluation only
   std::map<std::string, std::int64_t, std::less<>> lengths;  ///< ConvertOptions::lengths
+  IgnoredFields ignored_fields;  ///< of a language model's configuration
 };
 
 struct ConvertedFile {

@@ -37,7 +37,14 @@ struct ConvertArguments {
   std::string weights;
   std::vector<std::string> open;
   std::string base;  ///< of an adapter
+  std::vector<std::string> ignored_fields;
 };
+
+std::vector<const char*> raw_names(const std::vector<std::string>& names) {
+  std::vector<const char*> out;
+  for (const std::string& name : names) out.push_back(name.c_str());
+  return out;
+}
 
 void print(const ConvertArguments& options, const graft_conversion* conversion) {
   if (options.json) {
@@ -80,6 +87,7 @@ struct Wanted {
   Bindings bind;
   std::vector<std::string> constants;
   std::vector<std::string> parameters;
+  std::vector<std::string> ignored_fields;
   Texts contents;
   Texts opens;  ///< symbol, input
   std::vector<std::int64_t> axes;
@@ -88,6 +96,7 @@ struct Wanted {
   std::vector<graft_binding> raw_bindings;
   std::vector<const char*> raw_constants;
   std::vector<const char*> raw_parameters;
+  std::vector<const char*> raw_ignored;
   std::vector<graft_input_contents> raw_contents;
   std::vector<graft_open_axis> raw_opens;
   std::vector<graft_input_length> raw_lengths;
@@ -96,8 +105,9 @@ struct Wanted {
   void point_to_it() {
     options.struct_size = sizeof options;
     for (const auto& [name, size] : bind) raw_bindings.push_back({name.c_str(), size});
-    for (const std::string& name : constants) raw_constants.push_back(name.c_str());
-    for (const std::string& name : parameters) raw_parameters.push_back(name.c_str());
+    raw_constants = raw_names(constants);
+    raw_parameters = raw_names(parameters);
+    raw_ignored = raw_names(ignored_fields);
     for (const auto& [input, file] : contents) raw_contents.push_back({input.c_str(), file.c_str()});
     for (std::size_t i = 0; i < opens.size(); ++i) {
       raw_opens.push_back({opens[i].first.c_str(), opens[i].second.c_str(), axes[i]});
@@ -105,6 +115,8 @@ struct Wanted {
     for (const auto& [input, count] : lengths) raw_lengths.push_back({input.c_str(), count});
     options.bindings = raw_bindings.data();
     options.binding_count = raw_bindings.size();
+    options.ignored_fields = raw_ignored.data();
+    options.ignored_field_count = raw_ignored.size();
     options.constants = raw_constants.data();
     options.constant_count = raw_constants.size();
     options.parameters = raw_parameters.data();
@@ -159,8 +171,14 @@ Status read_constants(const std::vector<std::string>& given, Wanted& wanted) {
 
 Status convert_adapter(const ConvertArguments& options) {
   TRY(check_is_model(options.base));
+  graft_convert_adapter_options wanted = {};
+  wanted.struct_size = sizeof wanted;
+  const auto ignored = raw_names(options.ignored_fields);
+  wanted.ignored_fields = ignored.data();
+  wanted.ignored_field_count = ignored.size();
   graft_conversion* made = nullptr;
-  const graft_status status = graft_convert_adapter(options.input.c_str(), options.base.c_str(), nullptr, &made);
+  const graft_status status =
+      graft_convert_adapter_with(options.input.c_str(), options.base.c_str(), &wanted, nullptr, &made);
   const Owned<graft_conversion> conversion(made);
   TRY(failure(status, made));
   TRY(save_kept(made, options.output));
@@ -186,6 +204,7 @@ Status read_wanted(const ConvertArguments& options, Wanted& wanted) {
   TRY(read_constants(options.constants, wanted));
   for (const std::string& item : split_items(options.open)) TRY(read_open(item, wanted));
   wanted.parameters = split_lists(options.parameters);
+  wanted.ignored_fields = options.ignored_fields;
   for (const std::string& item : options.lengths) {
     TRY_ASSIGN(const auto pair, parse_assignment(item, "--length"));
     const char* const end = pair.second.data() + pair.second.size();
@@ -261,6 +280,10 @@ Action add_convert(CLI::App& app) {
   app.add_flag("--fake-quantize", options->fake_quantize,
                "A quantized TFLite file's values are rounded to its grid, as integer devices do (forward alone)");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
+  app.add_option("--ignore-field", options->ignored_fields,
+                 "Pass over a field of config.json or adapter_config.json, or a key of a GGUF file, that graft refuses, "
+                 "as in rope_scaling.mrope_section: the result is another model than the file's")
+      ->expected(1);
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
     const std::vector<std::string> of_models = {
@@ -268,7 +291,7 @@ Action add_convert(CLI::App& app) {
         "--open", "--train-buffers", "--length",    "--json",     "--imatrix", "--errors"};
     refuse_idle(app, options->quantize.empty(), {"--imatrix", "--errors"}, "without --quantize.");
     refuse_idle(app, options->json, {"--errors"}, "with --json, which has them.");
-    refuse_idle(app, !options->example.empty(), {"--base"}, "with --example.");
+    refuse_idle(app, !options->example.empty(), {"--base", "--ignore-field"}, "with --example.");
     refuse_idle(app, !options->example.empty(), of_models, "with --example.");
     refuse_idle(app, !options->base.empty(), of_models, "with --base: adapters are taken as they are.");
   });

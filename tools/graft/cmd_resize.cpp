@@ -5,6 +5,7 @@
 
 #include "tools/common/options.h"
 #include "tools/common/status.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/command.h"
 #include "tools/graft/output.h"
 

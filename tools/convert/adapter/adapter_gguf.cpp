@@ -49,8 +49,8 @@ std::map<std::string, std::string> layers_by_gguf_name(const Model& base, const 
 Result<SourceTensor> read_tensor(const GgufFile& file, const GgufTensor& tensor) {
   const auto dtype = dtype_of_ggml(tensor.type);
   if (!dtype || !is_float(*dtype)) {
-    return unsupported("The tensor \"", tensor.name, "\" is of ggml type ", tensor.type,
-                       "; f32, f16 and bf16 are read.");
+    return unsupported("The tensor \"", tensor.name, "\" is of the type ", ggml_type_name(tensor.type),
+                       "; F32, F16 and BF16 are read.");
   }
   SourceTensor out;
   out.dtype = *dtype;
@@ -83,13 +83,14 @@ Result<Model> fitted(Model adapter, const Model& base) {
   return out;
 }
 
-Result<Model> open_peft(os::FileSystem& files, const std::string& folder, const Model& base) {
+Result<Model> open_peft(os::FileSystem& files, const std::string& folder, const Model& base,
+                        const IgnoredFields& ignored) {
   GRAFT_TRY_ASSIGN(const std::string config,
                    os::read_text_file(files, folder + "/adapter_config.json", kLargestConfig));
   GRAFT_TRY_ASSIGN(const auto mapped, files.map(folder + "/adapter_model.safetensors"));
   auto tokens = os::read_text_file(files, folder + "/added_tokens.json", kLargestConfig);
   if (!tokens.ok() && tokens.status().code() != Code::not_found) return std::move(tokens).status();
-  return read_peft(config, mapped->bytes(), base, tokens.ok() ? *tokens : std::string()).with_context(folder);
+  return read_peft(config, mapped->bytes(), base, tokens.ok() ? *tokens : std::string(), ignored).with_context(folder);
 }
 
 }  // namespace
@@ -128,9 +129,11 @@ Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& b
   return builder.build(neighbours, [&](const std::string&, std::int64_t) { return alpha; });
 }
 
-Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const Model& base) {
+Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const Model& base,
+                           const IgnoredFields& ignored) {
   GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(path));
-  if (info.type == os::EntryType::directory) return open_peft(files, path, base);
+  if (info.type == os::EntryType::directory) return open_peft(files, path, base, ignored);
+  if (!ignored.empty()) return invalid("Fields are ignored in a PEFT folder's adapter_config.json only.");
   if (is_gguf(files, path)) {
     GRAFT_TRY_ASSIGN(const auto mapped, files.map(path));
     return read_gguf_adapter(mapped->bytes(), base).with_context(path);
@@ -139,8 +142,9 @@ Result<Model> open_adapter(os::FileSystem& files, const std::string& path, const
   return fitted(std::move(adapter), base);
 }
 
-Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base, bool any_base) {
-  GRAFT_TRY_ASSIGN(Model adapter, open_adapter(files, path, base));
+Result<Model> convert_adapter(os::FileSystem& files, const std::string& path, const Model& base, bool any_base,
+                              const IgnoredFields& ignored) {
+  GRAFT_TRY_ASSIGN(Model adapter, open_adapter(files, path, base, ignored));
   if (any_base) adapter.metadata.erase(std::string(kMetaAdapterBase));
   GRAFT_TRY(with_adapter(base, adapter));  // it must fit
   adapter.metadata.insert_or_assign(std::string(kMetaAdapterBase), name_of_base(base));

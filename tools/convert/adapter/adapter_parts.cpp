@@ -101,7 +101,7 @@ Result<Model> AdapterBuilder::finish(bool neighbours, const std::map<std::string
   out.metadata[std::string(kMetaAdapterAlpha)] = exact_text(alpha);
   if (!own.empty()) out.metadata[std::string(kMetaAdapterAlphas)] = own;
   if (shared) out.metadata[std::string(kMetaAdapterShared)] = "yes";
-  for (const std::string_view key : {kMetaFamily, kMetaHeads, kMetaPairs}) {
+  for (const std::string_view key : {kMetaFamily, kMetaHeads, kMetaPairs, kMetaSourceNames}) {
     if (const auto found = base_.metadata.find(key); found != base_.metadata.end()) out.metadata.insert(*found);
   }
   return out;

@@ -5,7 +5,7 @@
 
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/adapter/adapter_parts.h"
-#include "tools/convert/common/json_access.h"
+#include "tools/convert/common/known_fields.h"
 #include "tools/convert/huggingface/safetensors.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 
@@ -15,7 +15,22 @@ namespace {
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kTokenRows = ".trainable_tokens_delta";  // rows as they are, whatever PEFT's name says
 
-/// One entry of "alpha_pattern": a module's name, or the end of one.
+constexpr std::string_view kHarmless = R"(peft_type task_type peft_version auto_mapping base_model_name_or_path revision
+  inference_mode target_modules exclude_modules layers_to_transform layers_pattern lora_dropout fan_in_fan_out
+  megatron_core qalora_group_size eva_config init_weights base_model_class parent_library)";
+/// What PEFT's LoraConfig has. Some starts change the base's weights, and an adapter is then not for the plain base.
+constexpr KnownFields kLora = {
+    R"({"r": 8, "lora_alpha": 8, "use_rslora": false, "use_dora": false, "rank_pattern": {}, "alpha_pattern": {},
+        "trainable_token_indices": null})",
+    kHarmless,
+    R"({"bias": ["none"], "init_lora_weights": [true, false, "gaussian", "eva", "orthogonal"],
+        "modules_to_save": [null, []], "target_parameters": [null, []], "layer_replication": [null, []],
+        "alora_invocation_tokens": [null, []], "lora_bias": [false], "use_qalora": [false], "loftq_config": [{}],
+        "megatron_config": [null], "corda_config": [null], "arrow_config": [null], "lora_ga_config": [null],
+        "use_bdlora": [null, false], "ensure_weight_tying": [false]})"};
+constexpr KnownFields kTrainableTokens = {R"({"token_indices": null})", kHarmless};
+
+/// One entry of "alpha_pattern" or "rank_pattern": a module's name, or the end of one.
 struct Pattern {
   std::string name;
   bool whole = false;
@@ -27,27 +42,33 @@ struct Pattern {
   }
 };
 
+/// The first entry of the file that fits, as PEFT has it.
+double value_of(const std::vector<Pattern>& patterns, std::string_view layer, double otherwise) {
+  const auto found = std::ranges::find_if(patterns, [&](const Pattern& pattern) { return pattern.fits(layer); });
+  return found == patterns.end() ? otherwise : found->value;
+}
+
 struct PeftConfig {
+  double rank = 8;
   double alpha = 8;
   bool by_root = false;  ///< scaled by alpha / sqrt(r)
   bool dora = false;
+  std::vector<Pattern> ranks;
   std::vector<Pattern> alphas;
   std::vector<std::int64_t> tokens;  ///< whose rows are trained, in the order of these
 
-  double alpha_of(std::string_view layer, std::int64_t rank) const {
-    double out = alpha;
-    for (const Pattern& pattern : alphas) {
-      if (pattern.fits(layer)) out = pattern.value;
-    }
-    return by_root ? out * std::sqrt(static_cast<double>(rank)) : out;
+  double alpha_of(std::string_view layer, std::int64_t given) const {
+    const double out = value_of(alphas, layer, alpha);
+    return by_root ? out * std::sqrt(static_cast<double>(given)) : out;
   }
 };
 
-Result<std::vector<Pattern>> read_patterns(const Json& config, const char* key) {
+/// `config` has the file's order.
+Result<std::vector<Pattern>> read_patterns(const OrderedJson& config, const char* key) {
   std::vector<Pattern> out;
-  const Json* patterns = member(config, key);
-  if (patterns == nullptr) return out;
-  if (!patterns->is_object()) return corrupt("\"", key, "\" is no object.");
+  const auto patterns = config.find(key);
+  if (patterns == config.end() || patterns->is_null()) return out;
+  if (!patterns->is_object()) return corrupt("\"", key, "\" is not an object.");
   for (const auto& [name, value] : patterns->items()) {
     Pattern pattern{name, name.starts_with('^'), value.is_number() ? value.get<double>() : NAN};
     if (pattern.whole) pattern.name.erase(0, 1);
@@ -81,19 +102,22 @@ Status read_token_ids(const Json& config, const char* key, std::vector<std::int6
   return {};
 }
 
-Result<PeftConfig> read_config(std::string_view text) {
-  GRAFT_TRY_ASSIGN(const Json config, parse_json(text));
+Result<PeftConfig> read_config(std::string_view text, const IgnoredFields& ignored) {
+  GRAFT_TRY_ASSIGN(Json config, parse_json(text));
+  std::vector<std::string> found;
+  clear_fields(config, ignored, found);
+  GRAFT_TRY(check_found(ignored, found));
   const auto type = string_member(config, "peft_type");
   PeftConfig out;
   if (type == "TRAINABLE_TOKENS") {
+    GRAFT_TRY(check_fields(config, {&kTrainableTokens, 1}, "an adapter"));
     GRAFT_TRY(read_token_ids(config, "token_indices", out.tokens));
     return out;
   }
   if (type != "LORA") return unsupported("It is of the type \"", type, "\"; LORA and TRAINABLE_TOKENS are read.");
+  GRAFT_TRY(check_fields(config, {&kLora, 1}, "an adapter"));
   GRAFT_TRY(read_token_ids(config, "trainable_token_indices", out.tokens));
-  if (const auto bias = string_member(config, "bias"); !bias.empty() && bias != "none") {
-    return unsupported("It trains biases (\"bias\": \"", bias, "\"); matrices are read.");
-  }
+  out.rank = number_member(config, "r", out.rank);
   const Json* alpha = member(config, "lora_alpha");
   if (alpha == nullptr || !alpha->is_number() || !std::isfinite(alpha->get<double>())) {
     return corrupt("\"lora_alpha\" is missing or no finite number.");
@@ -101,7 +125,9 @@ Result<PeftConfig> read_config(std::string_view text) {
   out.alpha = alpha->get<double>();
   out.by_root = flag_member(config, "use_rslora", false);
   out.dora = flag_member(config, "use_dora", false);
-  GRAFT_TRY_ASSIGN(out.alphas, read_patterns(config, "alpha_pattern"));
+  const OrderedJson ordered = OrderedJson::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  GRAFT_TRY_ASSIGN(out.alphas, read_patterns(ordered, "alpha_pattern"));
+  GRAFT_TRY_ASSIGN(out.ranks, read_patterns(ordered, "rank_pattern"));
   return out;
 }
 
@@ -110,6 +136,7 @@ Result<PeftConfig> read_config(std::string_view text) {
 struct PeftName {
   std::string layer;
   char matrix = ' ';
+  std::string in_file = {};  ///< the layer as the file calls it; empty: the same
 };
 PeftName split_name(std::string_view name) {
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
@@ -148,6 +175,25 @@ PeftName split_name(std::string_view name) {
     if (name.ends_with(base)) return {without(base), 'w'};
   }
   return {};
+}
+
+/// The layer as the base calls it: adapters of a base class lack the module that it is in others.
+PeftName named_by_base(PeftName name, const Model& base) {
+  const auto layout = layout_of(base.metadata);
+  if (!layout || layout->encodes()) return name;
+  const auto has = [&](const std::string& layer) { return base.graph.find_value(layer + ".weight").valid(); };
+  const std::string whole = cat(layout->module(), name.layer);
+  if (has(name.layer) || !has(whole)) return name;
+  return {whole, name.matrix, name.layer};
+}
+
+/// PEFT refuses an adapter whose matrices have another rank than the configuration says.
+Status check_rank(const PeftConfig& config, const PeftName& name, const SourceTensor& tensor) {
+  const bool has_rank = (name.matrix == 'A' || name.matrix == 'a') && tensor.dims.size() == 2;
+  const double rank = value_of(config.ranks, name.in_file.empty() ? name.layer : name.in_file, config.rank);
+  if (!has_rank || static_cast<double>(tensor.dims[0]) == rank) return {};
+  return corrupt("The rank of the layer \"", shown(name.layer), "\" is ", rank,
+                 " by adapter_config.json (\"r\", \"rank_pattern\"), and ", tensor.dims[0], " by its matrices.");
 }
 
 /// PEFT saves the weights of adapted embeddings and heads beside their matrices, in case that they were resized.
@@ -225,7 +271,7 @@ OrderedJson number(double x) {
 OrderedJson task_type(const Model& adapter) {
   const auto layout = layout_of(adapter.metadata);
   if (!layout) return nullptr;
-  return layout->encodes() ? "FEATURE_EXTRACTION" : "CAUSAL_LM";
+  return layout->encodes() || layout->bare ? "FEATURE_EXTRACTION" : "CAUSAL_LM";
 }
 
 OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adapter) {
@@ -233,14 +279,15 @@ OrderedJson config_of(const std::vector<AdapterLayer>& layers, const Model& adap
   for (const AdapterLayer& layer : layers) ++kinds[{layer.rank, layer.alpha}];
   const auto [rank, alpha] = std::ranges::max_element(kinds, {}, [](const auto& entry) { return entry.second; })->first;
   std::set<std::string> targets;
+  const auto layout = layout_of(adapter.metadata);
   OrderedJson ranks = OrderedJson::object();
   OrderedJson alphas = OrderedJson::object();
   for (const AdapterLayer& layer : layers) {
     targets.insert(layer.layer.substr(layer.layer.rfind('.') + 1));  // rfind's npos + 1 is 0
-    if (layer.rank != rank) ranks[layer.layer] = layer.rank;
-    if (layer.alpha != alpha) alphas[layer.layer] = number(layer.alpha);
+    const std::string name = layout ? layout->folder_name(layer.layer) : layer.layer;
+    if (layer.rank != rank) ranks[name] = layer.rank;
+    if (layer.alpha != alpha) alphas[name] = number(layer.alpha);
   }
-  const auto layout = layout_of(adapter.metadata);
   return {{"base_model_name_or_path", nullptr},
           {"bias", "none"},
           {"fan_in_fan_out", layout && layout->family == "gpt2"},
@@ -297,8 +344,8 @@ void add_token_ids(const NewTokens& tokens, const Model& adapter, OrderedJson& c
 }  // namespace
 
 Result<Model> read_peft(std::string_view config, std::span<const std::byte> safetensors, const Model& base,
-                        std::string_view added_tokens) {
-  GRAFT_TRY_ASSIGN(const PeftConfig options, read_config(config).with_context("adapter_config.json"));
+                        std::string_view added_tokens, const IgnoredFields& ignored) {
+  GRAFT_TRY_ASSIGN(const PeftConfig options, read_config(config, ignored).with_context("adapter_config.json"));
   const std::string context = "adapter_model.safetensors";
   SourceTensors tensors;
   std::vector<std::string> skipped;
@@ -306,9 +353,10 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
   if (!skipped.empty()) return unsupported("The adapter's tensor ", skipped.front(), " is of no type that is read.");
   AdapterBuilder builder(base);
   std::size_t layers = 0, magnitudes = 0;
+  std::map<std::string, std::string> in_file;  ///< layers that the file calls otherwise
   std::vector<std::pair<std::string, const SourceTensor*>> rows;
   for (const auto& [name, tensor] : tensors.by_name) {
-    const PeftName split = split_name(name);
+    const PeftName split = named_by_base(split_name(name), base);
     if (split.matrix == ' ' || split.layer.empty()) {
       return unsupported("The adapter's tensor \"", name, "\" is no matrix A or B of a linear layer or an embedding; ",
                          "others (biases, whole modules) are not read.");
@@ -318,6 +366,8 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
       continue;
     }
     if (split.matrix == 'w' && !options.tokens.empty()) continue;  // the base's table, resized
+    GRAFT_TRY(check_rank(options, split, tensor));
+    if (!split.in_file.empty()) in_file[split.layer] = split.in_file;
     GRAFT_TRY(add_tensor(builder, split, tensor, base).with_context(context));
     magnitudes += split.matrix == 'm' ? 1 : 0;
     layers += split.matrix == 'A' || split.matrix == 'a' ? 1 : 0;
@@ -329,10 +379,11 @@ Result<Model> read_peft(std::string_view config, std::span<const std::byte> safe
   Model adapter;
   adapter.metadata[std::string(kMetaAdapter)] = "lora";
   if (!builder.empty() || rows.empty()) {
-    GRAFT_TRY_ASSIGN(
-        adapter,
-        builder.build(false, [&](const std::string& layer, std::int64_t rank) { return options.alpha_of(layer, rank); })
-            .with_context(context));
+    const auto alpha_of = [&](const std::string& layer, std::int64_t rank) {
+      const auto theirs = in_file.find(layer);
+      return options.alpha_of(theirs == in_file.end() ? layer : theirs->second, rank);
+    };
+    GRAFT_TRY_ASSIGN(adapter, builder.build(false, alpha_of).with_context(context));
   }
   if (rows.empty()) return adapter;
   GRAFT_TRY_ASSIGN(const NewTokens tokens, tokens_of_ids(options.tokens, added_tokens, base));
@@ -349,12 +400,13 @@ Result<ExportReport> export_peft(os::FileSystem& files, const std::string& folde
     return unsupported("Some layers of the adapter are DoRA and some are not; PEFT has one kind for all.");
   }
   GRAFT_TRY_ASSIGN(const auto tokens, new_tokens_of(adapter.metadata));
+  const auto layout = layout_of(adapter.metadata);
   for (ExportTensor& tensor : tensors) {
     if (tensor.name.ends_with(kNewRows)) {
       tensor.name.resize(tensor.name.size() - kNewRows.size());
       tensor.name += cat(layers.empty() ? "" : ".token_adapter", kTokenRows);
     }
-    tensor.name.insert(0, kPrefix);
+    tensor.name = cat(kPrefix, layout ? layout->folder_name(tensor.name) : tensor.name);
     if (tensor.name.ends_with(kLoraEmbeddingA)) tensor.perm = {1, 0};
     report.bytes += tensor.bytes();
   }

@@ -14,6 +14,13 @@ constexpr std::pair<std::uint32_t, DType> kGgmlTypes[] = {
     {0, DType::f32},  {1, DType::f16},   {2, DType::q4_0},  {3, DType::q4_1},  {6, DType::q5_0}, {7, DType::q5_1},
     {8, DType::q8_0}, {12, DType::q4_k}, {13, DType::q5_k}, {14, DType::q6_k}, {30, DType::bf16}};
 
+/// By ggml's number; empty where it has none, or none any more.
+constexpr std::string_view kGgmlNames[] = {
+    "F32",    "F16",     "Q4_0",  "Q4_1",   "",        "",      "Q5_0",   "Q5_1", "Q8_0",  "Q8_1",   "Q2_K",
+    "Q3_K",   "Q4_K",    "Q5_K",  "Q6_K",   "Q8_K",    "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
+    "IQ2_S",  "IQ4_XS",  "I8",    "I16",    "I32",     "I64",   "F64",    "IQ1_M", "BF16", "Q4_0_4_4", "Q4_0_4_8",
+    "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4", "NVFP4"};
+
 /// `convert(bits)` for each number of 16 bits.
 template <typename Convert>
 void widen(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
@@ -31,6 +38,17 @@ std::optional<DType> dtype_of_ggml(std::uint32_t type) {
     if (number == type) return dtype;
   }
   return std::nullopt;
+}
+
+std::string ggml_type_name(std::uint32_t type) {
+  const bool known = type < std::size(kGgmlNames) && !kGgmlNames[type].empty();
+  return known ? std::string(kGgmlNames[type]) : cat("number ", type);
+}
+
+std::string ggml_types_read() {
+  std::string out;
+  for (const auto& [number, dtype] : kGgmlTypes) out += cat(out.empty() ? "" : ", ", kGgmlNames[number]);
+  return out;
 }
 
 std::uint32_t ggml_of_dtype(DType dtype) {

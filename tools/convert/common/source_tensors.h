@@ -19,6 +19,10 @@ namespace graft::convert {
 
 /// By ggml's number; nullopt for types that graft does not read.
 std::optional<DType> dtype_of_ggml(std::uint32_t type);
+/// ggml's name of a type, "IQ2_XS"; of one that it does not have (yet), "number 99".
+std::string ggml_type_name(std::uint32_t type);
+/// The names of those that graft reads, for messages.
+std::string ggml_types_read();
 /// The other way round. Requires a type of weights: floats and blocks.
 std::uint32_t ggml_of_dtype(DType dtype);
 

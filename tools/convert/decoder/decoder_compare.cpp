@@ -38,6 +38,12 @@ void compare_layers(const DecoderSpec& a, const DecoderSpec& b, std::vector<std:
 
 }  // namespace
 
+bool windows_matter(const DecoderSpec& a, const DecoderSpec& b) {
+  const std::int64_t all = a.context > 0 ? a.context : INT64_MAX;
+  const auto seen = [&](const LayerSpec& layer) { return layer.window > 0 ? std::min(layer.window, all) : all; };
+  return !std::ranges::equal(a.layers, b.layers, {}, seen, seen);
+}
+
 std::vector<double> rope_frequencies(const RopeSpec& rope, std::int64_t head_dim) {
   if (!rope.frequencies.empty()) return {rope.frequencies.begin(), rope.frequencies.end()};
   const std::int64_t turned = rope.rotated != 0 ? rope.rotated : head_dim;

@@ -16,6 +16,7 @@ struct RopeScaling {
   double low = 1, high = 4;              ///< llama3
   double old_context = 0;                ///< llama3, yarn, longrope
   double beta_fast = 32, beta_slow = 1;  ///< yarn
+  bool truncate = true;                  ///< yarn
   std::vector<float> short_factors;      ///< longrope: within the old context; these are what graft turns by
   std::vector<float> long_factors;       ///< longrope: beyond it
 };

@@ -70,19 +70,21 @@ Status scale_yarn(RopeSpec& rope, std::int64_t turned, const YarnScaling& s) {
     return static_cast<double>(turned) * std::log(s.old_context / (turns * 2 * std::numbers::pi)) /
            (2 * std::log(rope.theta));
   };
-  const double low = std::max(std::floor(pair_of(s.beta_fast)), 0.0);
-  const double high = std::min(std::ceil(pair_of(s.beta_slow)), static_cast<double>(turned) - 1);
+  const double fast = pair_of(s.beta_fast), slow = pair_of(s.beta_slow);
+  const double low = std::max(s.truncate ? std::floor(fast) : fast, 0.0);
+  const double high = std::min(s.truncate ? std::ceil(slow) : slow, static_cast<double>(turned) - 1);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double width = std::max(high - low, 1e-3);
-    const double slow = std::clamp((static_cast<double>(i) - low) / width, 0.0, 1.0);
-    frequencies[i] *= (1 - slow) + slow / s.factor;
+    const double share = std::clamp((static_cast<double>(i) - low) / width, 0.0, 1.0);
+    frequencies[i] *= (1 - share) + share / s.factor;
   }
   store(rope, frequencies);
   rope.scaling = {.type = "yarn",
                   .factor = s.factor,
                   .old_context = s.old_context,
                   .beta_fast = s.beta_fast,
-                  .beta_slow = s.beta_slow};
+                  .beta_slow = s.beta_slow,
+                  .truncate = s.truncate};
   rope.magnitude = s.magnitude != 0 ? s.magnitude : s.factor <= 1 ? 1 : 0.1 * std::log(s.factor) + 1;
   return {};
 }

@@ -33,6 +33,7 @@ struct YarnScaling {
   double beta_fast = 32;
   double beta_slow = 1;
   double magnitude = 0;  ///< 0: 0.1 ln(factor) + 1
+  bool truncate = true;  ///< the range of pairs that are blended begins and ends with a whole pair
 };
 Status scale_yarn(RopeSpec& rope, std::int64_t turned, const YarnScaling& scaling);
 

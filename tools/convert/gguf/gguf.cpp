@@ -203,6 +203,11 @@ const GgufValue* GgufFile::find(std::string_view key) const {
   return found == metadata_.end() ? nullptr : &found->second;
 }
 
+bool GgufFile::erase(std::string_view key) {
+  std::erase(keys_, key);
+  return metadata_.erase(key) != 0;
+}
+
 Result<const GgufValue*> GgufFile::get(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return error(Code::not_found, "The GGUF file has no metadata \"", shown(key), "\".");

@@ -57,6 +57,8 @@ class GgufFile {
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   const GgufValue* find(std::string_view key) const;
+  /// Forgets a key; false where it is missing.
+  bool erase(std::string_view key);
   /// Each: not_found where the key is missing, corrupt where its type is another one or the number does not fit.
   Result<std::string_view> text(std::string_view key) const;
   Result<std::int64_t> integer(std::string_view key) const;

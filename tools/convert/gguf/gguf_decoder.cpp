@@ -6,6 +6,7 @@
 #include "platform/base/checked.h"
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
+#include "tools/convert/gguf/gguf_fields.h"
 
 namespace graft::convert {
 namespace {
@@ -32,6 +33,7 @@ class GgufReader {
   Status read_windows();
   Status read_own();
   Status read_rope();
+  Status read_rope_scaling(std::int64_t turned);
   Status read_rope_factors(std::int64_t turned);
   /// Out of the tensors.
   Result<std::vector<float>> take_factors(const char* name);
@@ -58,8 +60,13 @@ Status GgufReader::read_tensors() {
   for (const GgufTensor& tensor : file_.tensors()) {
     const auto dtype = dtype_of_ggml(tensor.type);
     if (!dtype) {
-      model_.skipped.push_back(cat(tensor.name, " (ggml type ", tensor.type, ")"));
-      continue;
+      const TensorNames& names = family_of_architecture(arch_)->gguf_names();
+      if (renamed(tensor.name, names, names).empty()) {
+        model_.skipped.push_back(cat(tensor.name, " (", ggml_type_name(tensor.type), ")"));
+        continue;
+      }
+      return unsupported("The tensor \"", tensor.name, "\" is of the type ", ggml_type_name(tensor.type), "; ",
+                         ggml_types_read(), " are read.");
     }
     SourceTensor out;
     out.dtype = *dtype;
@@ -132,14 +139,33 @@ Status GgufReader::read_rope() {
   if (turned > spec_.head_dim) return corrupt(turned, " elements of a head of ", spec_.head_dim, " turn.");
   spec_.rope.rotated = turned == spec_.head_dim ? 0 : turned;
   if (has(kRopeFactors) || has(kLongRopeFactors) || has(kShortRopeFactors)) GRAFT_TRY(read_rope_factors(turned));
-  if (!file_.has(key("rope.scaling.type"))) return {};
-  GRAFT_TRY_ASSIGN(const std::string_view type, file_.text(key("rope.scaling.type")));
-  GRAFT_TRY_ASSIGN(const double factor, real("rope.scaling.factor", 1));
-  if (type == "none" || factor == 1) return {};
+  GRAFT_TRY(read_rope_scaling(turned));
+  if (spec_.rope.scaling.type == "longrope") return {};  // which has it
+  GRAFT_TRY_ASSIGN(const double magnitude, real("rope.scaling.attn_factor", 1));
+  if (!(magnitude > 0)) return corrupt("Metadata \"", key("rope.scaling.attn_factor"), "\" is not above 0.");
+  spec_.rope.magnitude *= magnitude;
+  return {};
+}
+
+/// As llama.cpp has it: a file that does not say the type means linear, and a factor of 0 is none.
+Status GgufReader::read_rope_scaling(std::int64_t turned) {
+  std::string_view type = "linear";
+  if (file_.has(key("rope.scaling.type"))) {
+    GRAFT_TRY_ASSIGN(type, file_.text(key("rope.scaling.type")));
+  }
+  GRAFT_TRY_ASSIGN(const double old_key, real("rope.scale_linear", 1));
+  GRAFT_TRY_ASSIGN(const double factor, real("rope.scaling.factor", old_key));
+  if (type == "none" || factor == 0 || (factor == 1 && type != "yarn")) return {};
   if (type == "linear") return scale_linear(spec_.rope, turned, factor);
-  GRAFT_TRY_ASSIGN(const double old, real("rope.scaling.original_context_length", static_cast<double>(spec_.context)));
-  if (type == "yarn") return scale_yarn(spec_.rope, turned, {.factor = factor, .old_context = old});
-  return unsupported("The rotary embedding's scaling of type \"", type, "\" is not supported.");
+  if (type != "yarn") {
+    return unsupported("The rotary embedding's scaling of type \"", shown(type), "\" is not supported.");
+  }
+  YarnScaling yarn = {.factor = factor};
+  GRAFT_TRY_ASSIGN(yarn.old_context,
+                   real("rope.scaling.original_context_length", static_cast<double>(spec_.context)));
+  GRAFT_TRY_ASSIGN(yarn.beta_fast, real("rope.scaling.yarn_beta_fast", yarn.beta_fast));
+  GRAFT_TRY_ASSIGN(yarn.beta_slow, real("rope.scaling.yarn_beta_slow", yarn.beta_slow));
+  return scale_yarn(spec_.rope, turned, yarn);
 }
 
 Status GgufReader::read_family() {
@@ -182,11 +208,6 @@ Status GgufReader::read_encoder() {
   const SourceTensor* const types = model_.tensors.find("token_types.weight");
   if (types != nullptr && types->dims.size() == 2) encoder.token_types = types->dims[0];
   if (types == nullptr) spec_.family = "distilbert";  // whose files bear the other's name
-  if (file_.has(key("attention.causal"))) {
-    GRAFT_TRY_ASSIGN(const bool causal, file_.flag(key("attention.causal")));
-    if (causal)
-      return unsupported("Metadata \"", key("attention.causal"), "\" is true; an encoder sees texts both ways.");
-  }
   if (has("blk.0.attn_qkv.weight") || has("blk.0.ffn_gate.weight")) {
     return unsupported("It has queries, keys and values in one matrix, or a gate, which no BERT has.");
   }
@@ -274,6 +295,7 @@ Status GgufReader::read_architecture() {
 
 Result<GgufModel> GgufReader::read_model() {
   GRAFT_TRY(read_sizes());
+  GRAFT_TRY(check_gguf_keys(file_, arch_));
   GRAFT_TRY(read_family());
   return std::move(model_);
 }

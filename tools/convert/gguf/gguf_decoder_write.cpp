@@ -5,6 +5,7 @@
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/gguf/gguf_decoder.h"
+#include "tools/convert/gguf/gguf_fields.h"
 
 namespace graft::convert {
 namespace {
@@ -71,6 +72,7 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   if (spec.encoder && spec.encoder->embedding_width != 0) {
     return unsupported("GGUF cannot say that embeddings are narrower than layers.");
   }
+  GRAFT_TRY(check_gguf_can_say(spec, architecture));
   out.add("general.architecture", architecture);
   Keys keys(architecture, out);
   constexpr std::int64_t kUnknownContext = 2048;  // the key must be there
@@ -92,7 +94,7 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   write_rope(spec, keys);
   const auto window =
       std::find_if(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) { return layer.window != 0; });
-  if (window != spec.layers.end()) keys.size("attention.sliding_window", window->window);
+  if (window != spec.layers.end() && gguf_reads_windows(architecture)) keys.size("attention.sliding_window", window->window);
   if (spec.family == "gemma3") keys.real("rope.freq_base_swa", spec.local_rope.theta);
   if (spec.attention_softcap != 0) keys.real("attn_logit_softcapping", spec.attention_softcap);
   if (spec.logit_softcap != 0) keys.real("final_logit_softcapping", spec.logit_softcap);

@@ -5,6 +5,7 @@
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/huggingface/hf_config_parts.h"
+#include "tools/convert/huggingface/hf_fields.h"
 
 namespace graft::convert {
 
@@ -13,17 +14,13 @@ Status refuse_quantized(const Json& config) {
   return unsupported("The weights are quantized (\"quantization_config\"); GGUF files are what graft reads quantized.");
 }
 
-Result<Activation> activation_of(const Json& config) {
-  for (const char* key : {"hidden_activation", "hidden_act", "activation_function"}) {
-    const std::string_view name = string_member(config, key);
-    if (name.empty()) continue;
-    if (name == "silu" || name == "swish") return Activation::silu;
-    if (name == "gelu") return Activation::gelu;
-    if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
-    if (name == "relu") return Activation::relu;
-    return unsupported("The activation \"", shown(name), "\" is not supported.");
-  }
-  return corrupt("The activation (\"hidden_act\") is missing.");
+Result<Activation> activation_of(const Json& config, const char* key) {
+  const std::string_view name = string_member(config, key);
+  if (name == "silu" || name == "swish") return Activation::silu;
+  if (name == "gelu" || name == "gelu_python") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  return unsupported("The activation \"", shown(name), "\" (\"", key, "\") is not supported.");
 }
 
 namespace {
@@ -48,13 +45,38 @@ Status read_longrope(const Json& scaling, std::int64_t turned, std::int64_t cont
   return scale_longrope(rope, turned, std::move(s));
 }
 
-/// The scaling of a rope, from "rope_scaling" or "rope_parameters". `given_old` is the old context where these do not
-/// say it.
-Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t context, double given_old, RopeSpec& rope,
-                    std::vector<std::string>& notes) {
+/// The type of a rope's scaling, as graft calls it.
+std::string_view scaling_type(const Json& scaling) {
   std::string_view type = string_member(scaling, "rope_type");
   if (type.empty()) type = string_member(scaling, "type");
-  if (type.empty() || type == "default") return {};
+  return type.empty() ? "default" : type == "su" ? "longrope" : type;
+}
+
+Result<YarnScaling> read_yarn(const Json& scaling, std::int64_t context, double old) {
+  YarnScaling out = {.factor = number_member(scaling, "factor", static_cast<double>(context) / std::max(old, 1.0)),
+                     .old_context = old,
+                     .beta_fast = number_member(scaling, "beta_fast", 32),
+                     .beta_slow = number_member(scaling, "beta_slow", 1),
+                     .magnitude = number_member(scaling, "attention_factor", 0),
+                     .truncate = flag_member(scaling, "truncate", true)};
+  const auto part = [&](const char* name) {
+    return out.factor <= 1 ? 1 : 0.1 * number_member(scaling, name, 0) * std::log(out.factor) + 1;
+  };
+  const bool both = number_member(scaling, "mscale", 0) != 0 && number_member(scaling, "mscale_all_dim", 0) != 0;
+  if (out.magnitude == 0 && both) out.magnitude = part("mscale") / part("mscale_all_dim");
+  return out;
+}
+
+/// The scaling of a rope, from "rope_scaling" or "rope_parameters", which is at `path`. `given_old` is the old context
+/// where these do not say it.
+Status read_scaling(const Json& scaling, std::string_view path, std::int64_t turned, std::int64_t context,
+                    double given_old, RopeSpec& rope, std::vector<std::string>& notes) {
+  const std::string_view type = scaling_type(scaling);
+  GRAFT_TRY(check_rope_fields(scaling, type, path));
+  if (type == "default") return {};
+  if ((type == "linear" || type == "llama3") && member(scaling, "factor") == nullptr) {
+    return corrupt("\"factor\" of \"", path, "\" is missing.");
+  }
   const double factor = number_member(scaling, "factor", 1);
   const double old = number_member(scaling, "original_max_position_embeddings", given_old);
   if (type == "linear") return scale_linear(rope, turned, factor);
@@ -64,17 +86,10 @@ Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t conte
         {factor, number_member(scaling, "low_freq_factor", 1), number_member(scaling, "high_freq_factor", 4), old});
   }
   if (type == "yarn") {
-    double magnitude = number_member(scaling, "attention_factor", 0);
-    const auto part = [&](const char* name) {
-      return factor <= 1 ? 1 : 0.1 * number_member(scaling, name, 0) * std::log(factor) + 1;
-    };
-    const bool both = number_member(scaling, "mscale", 0) != 0 && number_member(scaling, "mscale_all_dim", 0) != 0;
-    if (magnitude == 0 && both) magnitude = part("mscale") / part("mscale_all_dim");
-    return scale_yarn(
-        rope, turned,
-        {factor, old, number_member(scaling, "beta_fast", 32), number_member(scaling, "beta_slow", 1), magnitude});
+    GRAFT_TRY_ASSIGN(const YarnScaling yarn, read_yarn(scaling, context, old));
+    return scale_yarn(rope, turned, yarn);
   }
-  if (type == "longrope" || type == "su") {
+  if (type == "longrope") {
     notes.push_back(longrope_note(old));
     return read_longrope(scaling, turned, context, old, rope);
   }
@@ -83,20 +98,21 @@ Status read_scaling(const Json& scaling, std::int64_t turned, std::int64_t conte
                         "unscaled."));
     return {};
   }
-  return unsupported("The rotary embedding's scaling of type \"", type,
+  return unsupported("The rotary embedding's scaling of type \"", shown(type),
                      "\" is not supported; default, linear, llama3, yarn and longrope are.");
 }
 
 class ConfigReader {
  public:
-  explicit ConfigReader(const Json& config) : config_(config) {}
+  explicit ConfigReader(Json config) : config_(std::move(config)) {}
   Result<HfModel> read(std::string_view type);
 
  private:
   Status read_common();
-  Status read_rope(const Json* parameters, RopeSpec& rope);
+  Status read_rope(const Json* parameters, const std::string& path, RopeSpec& rope);
   Status read_ropes();
   Status read_windows();
+  bool slides(std::size_t layer, std::int64_t pattern, std::int64_t from) const;
   Status read_gemma();
   Status read_granite();
   Status read_olmo2();
@@ -104,8 +120,9 @@ class ConfigReader {
   Status read_falcon();
   Status read_turning_layers();  ///< of SmolLM 3
   Status read_gpt2();
+  Status check_class();
 
-  const Json& config_;
+  const Json config_;  ///< with the family's values for fields that the file lacks
   HfModel model_;
   DecoderSpec& spec_ = model_.spec;
 };
@@ -121,59 +138,85 @@ Status ConfigReader::read_common() {
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "num_hidden_layers", 1, 1000));
   spec_.layers.resize(static_cast<std::size_t>(layers));
   spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-6);
-  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_));
+  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_, config_.contains("hidden_activation") ? "hidden_activation" : "hidden_act"));
   spec_.tied = flag_member(config_, "tie_word_embeddings", false);
   spec_.qkv_bias = spec_.attention_output_bias = flag_member(config_, "attention_bias", false);
   spec_.ffn_bias = flag_member(config_, "mlp_bias", false);
   return {};
 }
 
-Status ConfigReader::read_rope(const Json* parameters, RopeSpec& rope) {
-  const double share = number_member(config_, "partial_rotary_factor", spec_.family == "stablelm" ? 0.25 : 1);
+Status ConfigReader::read_rope(const Json* parameters, const std::string& path, RopeSpec& rope) {
+  const double whole = number_member(config_, "partial_rotary_factor", 1);
+  const double share = parameters != nullptr ? number_member(*parameters, "partial_rotary_factor", whole) : whole;
   if (!(share > 0 && share <= 1)) return corrupt("\"partial_rotary_factor\" is ", share, "; it must be in (0, 1].");
   const auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
   rope.rotated = share < 1 ? turned : 0;
   if (parameters == nullptr) return {};
   rope.theta = number_member(*parameters, "rope_theta", rope.theta);
   const double old = number_member(config_, "original_max_position_embeddings", static_cast<double>(spec_.context));
-  return read_scaling(*parameters, turned, spec_.context, old, rope, spec_.notes);
+  return read_scaling(*parameters, path, turned, spec_.context, old, rope, spec_.notes);
 }
 
 Status ConfigReader::read_ropes() {
   spec_.rope.theta = number_member(config_, "rope_theta", 10000);
   spec_.local_rope.theta = number_member(config_, "rope_local_base_freq", 10000);
-  const Json* parameters = member(config_, "rope_parameters");
-  if (parameters == nullptr) parameters = member(config_, "rope_scaling");
-  const Json* full = parameters != nullptr ? member(*parameters, "full_attention") : nullptr;
-  const Json* local = parameters != nullptr ? member(*parameters, "sliding_attention") : nullptr;
-  GRAFT_TRY(read_rope(full != nullptr ? full : parameters, spec_.rope));
-  GRAFT_TRY(read_rope(local, spec_.local_rope));
+  std::string path = "rope_parameters";
+  const Json* parameters = member(config_, path.c_str());
+  if (parameters == nullptr) parameters = member(config_, (path = "rope_scaling").c_str());
+  const Json* const scaling = member(config_, "rope_scaling");
+  if (scaling != nullptr && scaling != parameters && !scaling->empty() && *scaling != *parameters) {
+    return unsupported("\"rope_scaling\" and \"rope_parameters\" differ; graft reads one of them.");
+  }
+  const Json* full = nullptr;
+  const Json* local = nullptr;
+  if (spec_.family == "gemma3" && parameters != nullptr) {
+    full = member(*parameters, "full_attention");
+    local = member(*parameters, "sliding_attention");
+    const std::size_t kinds = (full != nullptr ? 1 : 0) + (local != nullptr ? 1 : 0);
+    if (kinds != 0 && parameters->size() != kinds) {
+      return unsupported("\"", path, "\" has other members beside \"full_attention\" and \"sliding_attention\".");
+    }
+  }
+  GRAFT_TRY(full != nullptr || local != nullptr ? read_rope(full, path + ".full_attention", spec_.rope)
+                                                : read_rope(parameters, path, spec_.rope));
+  GRAFT_TRY(read_rope(local, path + ".sliding_attention", spec_.local_rope));
   if (spec_.rope.scaling.type == "longrope") spec_.context = static_cast<std::int64_t>(spec_.rope.scaling.old_context);
   return {};
 }
 
+/// Whether a layer sees a window of keys only, where the file does not list the layers' types.
+bool ConfigReader::slides(std::size_t layer, std::int64_t pattern, std::int64_t from) const {
+  const auto number = static_cast<std::int64_t>(layer);
+  if (pattern != 0) return (number + 1) % pattern != 0;
+  if (spec_.family == "smollm3") return !spec_.layers[layer].rotates;
+  return number >= from;
+}
+
 /// Which layers see only a window of keys.
 Status ConfigReader::read_windows() {
-  GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
-  if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
-  GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
-  if (pattern == 0) pattern = spec_.family == "gemma3" ? 6 : spec_.family == "gemma2" ? 2 : 0;
-  const bool own_range = spec_.family == "qwen2" || spec_.family == "qwen3";  // from max_window_layers on
-  GRAFT_TRY_ASSIGN(const std::int64_t from, size_or(config_, "max_window_layers", own_range ? kMost : 0));
   const Json* types = member(config_, "layer_types");
   if (types != nullptr && (!types->is_array() || types->size() != spec_.layers.size())) {
     return corrupt("\"layer_types\" is not a list of ", spec_.layers.size(), " names.");
   }
+  for (std::size_t i = 0; types != nullptr && i < spec_.layers.size(); ++i) {
+    const Json& type = (*types)[i];
+    if (type == "full_attention" || (type == "sliding_attention" && config_.contains("sliding_window"))) continue;
+    return unsupported("Layer ", i, " is of a type (\"layer_types\") that graft does not have in a ", spec_.family, ".");
+  }
+  GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
+  if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
+  GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
+  if (spec_.family == "gemma2") pattern = 2;
+  if (spec_.family == "gemma3" && pattern == 0) {
+    GRAFT_TRY_ASSIGN(pattern, size_or(config_, "_sliding_window_pattern", 6));
+  }
+  const bool own_range = spec_.family == "qwen2" || spec_.family == "qwen3";
+  std::int64_t from = 0;
+  if (own_range && member(config_, "max_window_layers") != nullptr) {
+    GRAFT_TRY_ASSIGN(from, integer_member(config_, "max_window_layers", 0, kMost));
+  }
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(i);
-    bool sliding = pattern == 0 ? !own_range || number >= from : (number + 1) % pattern != 0;
-    if (types != nullptr) {
-      const auto* type = (*types)[i].get_ptr<const std::string*>();
-      if (type == nullptr || (*type != "sliding_attention" && *type != "full_attention")) {
-        return unsupported("Layer ", i, " is of a type other than sliding_attention and full_attention.");
-      }
-      sliding = *type == "sliding_attention";
-    }
+    const bool sliding = types != nullptr ? (*types)[i] == "sliding_attention" : slides(i, pattern, from);
     if (sliding) spec_.layers[i].window = window;
   }
   return {};
@@ -189,8 +232,6 @@ Status ConfigReader::read_gemma() {
   spec_.attention_scale = 1 / std::sqrt(scalar);
   spec_.attention_softcap = number_member(config_, "attn_logit_softcapping", 0);
   spec_.logit_softcap = number_member(config_, "final_logit_softcapping", 0);
-  GRAFT_TRY(read_windows());
-  for (LayerSpec& layer : spec_.layers) layer.local_rope = spec_.family == "gemma3" && layer.window != 0;
   return {};
 }
 
@@ -205,7 +246,6 @@ Status ConfigReader::read_granite() {
 
 Status ConfigReader::read_olmo2() {
   GRAFT_TRY(read_common());
-  spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-5);
   spec_.before_norms = false;
   spec_.after_norms = spec_.whole_query_key_norm = true;
   return {};
@@ -218,18 +258,12 @@ Status ConfigReader::read_stablelm() {
   spec_.qkv_bias = flag_member(config_, "use_qkv_bias", false);
   spec_.attention_output_bias = spec_.ffn_bias = false;
   spec_.parallel = flag_member(config_, "use_parallel_residual", false);
-  if (!flag_member(config_, "qk_layernorm", false)) return {};
-  return unsupported("\"qk_layernorm\" of a StableLM is not supported.");
+  return {};
 }
 
 Status ConfigReader::read_falcon() {
-  for (const char* name : {"alibi", "new_decoder_architecture"}) {
-    if (flag_member(config_, name, false)) return unsupported("\"", name, "\" of a Falcon is not supported.");
-  }
   GRAFT_TRY_ASSIGN(spec_.hidden, size_of(config_, "hidden_size"));
   GRAFT_TRY_ASSIGN(spec_.heads, size_of(config_, "num_attention_heads"));
-  const bool one_key_head = flag_member(config_, "multi_query", true);
-  if (!one_key_head) return unsupported("A Falcon without \"multi_query\" is not supported.");
   spec_.kv_heads = 1;
   spec_.head_dim = std::max<std::int64_t>(spec_.hidden / spec_.heads, 1);
   GRAFT_TRY_ASSIGN(spec_.ffn, size_or(config_, "ffn_hidden_size", 4 * spec_.hidden));
@@ -238,10 +272,6 @@ Status ConfigReader::read_falcon() {
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "num_hidden_layers", 1, 1000));
   spec_.layers.resize(static_cast<std::size_t>(layers));
   spec_.epsilon = number_member(config_, "layer_norm_epsilon", 1e-5);
-  const std::string_view activation = string_member(config_, "activation");
-  if (!activation.empty() && activation != "gelu") {
-    return unsupported("The activation \"", shown(activation), "\" of a Falcon is not supported.");
-  }
   spec_.activation = Activation::gelu;
   spec_.layer_norm = spec_.fused_qkv = true;
   spec_.gated = false;
@@ -265,20 +295,17 @@ Status ConfigReader::read_gpt2() {
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "n_layer", 1, 1000));
   spec_.layers.resize(static_cast<std::size_t>(layers));
   spec_.epsilon = number_member(config_, "layer_norm_epsilon", 1e-5);
-  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_));
+  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_, "activation_function"));
   spec_.tied = flag_member(config_, "tie_word_embeddings", true);
   spec_.layer_norm = spec_.fused_qkv = spec_.qkv_bias = spec_.attention_output_bias = spec_.ffn_bias = true;
   spec_.learned_positions = spec_.transposed_weights = true;
   spec_.gated = false;
   if (!flag_member(config_, "scale_attn_weights", true)) spec_.attention_scale = 1;
-  if (flag_member(config_, "scale_attn_by_inverse_layer_idx", false)) {
-    return unsupported("\"scale_attn_by_inverse_layer_idx\" is not supported.");
-  }
   return {};
 }
 
 Result<HfModel> ConfigReader::read(std::string_view type) {
-  GRAFT_TRY(refuse_quantized(config_));
+  GRAFT_TRY(check_class());
   spec_.family = type;
   model_.names = find_family(type)->names;
   if (type == "gpt2") {
@@ -300,10 +327,13 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
     if (type == "qwen2") spec_.qkv_bias = true;
     if (type == "qwen3") spec_.query_key_norm = true;
     if (type == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
-    if (type != "llama" && type != "smollm3") GRAFT_TRY(read_windows());
+    if (type == "smollm3") GRAFT_TRY(read_turning_layers());
+  }
+  GRAFT_TRY(read_windows());
+  if (type == "gemma3") {
+    for (LayerSpec& layer : spec_.layers) layer.local_rope = layer.window != 0;
   }
   GRAFT_TRY(read_ropes());
-  if (type == "smollm3") GRAFT_TRY(read_turning_layers());
   return std::move(model_);
 }
 
@@ -314,7 +344,7 @@ Status ConfigReader::read_turning_layers() {
     stop_turning(static_cast<std::size_t>(interval), spec_);
     return {};
   }
-  if (!rotates->is_array() || rotates->size() != spec_.layers.size()) {
+  if (!rotates->is_array() || rotates->size() < spec_.layers.size()) {
     return corrupt("\"no_rope_layers\" is not a list of ", spec_.layers.size(), " numbers.");
   }
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {  // despite the name, 1 stands for layers that turn
@@ -324,51 +354,45 @@ Status ConfigReader::read_turning_layers() {
   return {};
 }
 
-/// Files leave out options whose value is that of the first model of their family.
-Result<HfModel> read_gemma2(const Json& given) {
-  Json config = {{"num_attention_heads", 8},
-                 {"num_key_value_heads", 4},
-                 {"head_dim", 256},
-                 {"vocab_size", 256000},
-                 {"max_position_embeddings", 8192},
-                 {"sliding_window", 4096},
-                 {"query_pre_attn_scalar", 256},
-                 {"hidden_activation", "gelu_pytorch_tanh"},
-                 {"attn_logit_softcapping", 50.0},
-                 {"final_logit_softcapping", 30.0},
-                 {"tie_word_embeddings", true}};
-  config.update(given);
-  return ConfigReader(config).read("gemma2");
+/// Decoders have the head of a language model; a folder of the base class has none.
+Status ConfigReader::check_class() {
+  const std::string_view name = class_of(config_);
+  const std::size_t at = name.find("For");
+  const std::string_view head = at == std::string_view::npos ? std::string_view() : name.substr(at);
+  if (head.empty() || head == "ForCausalLM" || head == "ForConditionalGeneration") return {};
+  return unsupported("The class in \"architectures\" is ", shown(name),
+                     ", whose head graft does not have; name \"architectures\" among the ignored fields to convert it as "
+                     "a language model.");
 }
 
-Result<HfModel> read_gemma3_text(const Json& given) {
-  Json config = {{"num_attention_heads", 8},
-                 {"num_key_value_heads", 4},
-                 {"head_dim", 256},
-                 {"vocab_size", 262208},
-                 {"max_position_embeddings", 131072},
-                 {"sliding_window", 4096},
-                 {"query_pre_attn_scalar", 256},
-                 {"hidden_activation", "gelu_pytorch_tanh"},
-                 {"rope_theta", 1e6},
-                 {"tie_word_embeddings", true}};
-  config.update(given);
-  return ConfigReader(config).read("gemma3");
+Result<HfModel> read_decoder(const Json& given, std::string_view family, std::string_view path = {}) {
+  GRAFT_TRY(refuse_quantized(given));
+  GRAFT_TRY_ASSIGN(Json config, family_fields(given, family, path));
+  return ConfigReader(std::move(config)).read(family);
 }
 
 }  // namespace
 
+std::string_view class_of(const Json& config) {
+  const Json* list = member(config, "architectures");
+  if (list == nullptr || !list->is_array() || list->empty()) return {};
+  const auto* first = list->front().get_ptr<const std::string*>();
+  return first != nullptr ? std::string_view(*first) : std::string_view();
+}
+
 Result<HfModel> read_hf_config(const Json& config) {
   const std::string_view type = string_member(config, "model_type");
+  if (type.empty()) return corrupt("\"model_type\" is missing or not a string; ", family_names(), " are supported.");
   if (type == "gemma3") {
     const Json* text = member(config, "text_config");
     if (text == nullptr || !text->is_object()) return corrupt("\"text_config\" is missing.");
-    return read_gemma3_text(*text);
+    GRAFT_TRY(refuse_quantized(config));
+    GRAFT_TRY(check_outer_fields(config, type));
+    return read_decoder(*text, "gemma3", "text_config");
   }
-  if (type == "gemma3_text") return read_gemma3_text(config);
-  if (type == "gemma2") return read_gemma2(config);
+  if (type == "gemma3_text") return read_decoder(config, "gemma3");
   if (const Family* const family = find_family(type); family != nullptr) {
-    return family->encodes() ? read_hf_encoder(config, type) : ConfigReader(config).read(type);
+    return family->encodes() ? read_hf_encoder(config, type) : read_decoder(config, type);
   }
   return unsupported("The model type \"", shown(type), "\" is not supported; ", family_names(), " are.");
 }

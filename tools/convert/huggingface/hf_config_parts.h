@@ -17,7 +17,9 @@ inline Result<std::int64_t> size_or(const Json& config, const char* name, std::i
   return size_of(config, name);
 }
 
-Result<Activation> activation_of(const Json& config);
+Result<Activation> activation_of(const Json& config, const char* key);
+/// The class whose weights the folder holds: "BertForSequenceClassification"; empty where it does not say.
+std::string_view class_of(const Json& config);
 Status refuse_quantized(const Json& config);
 
 /// The families that encode.

@@ -190,8 +190,8 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out[gemma ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
   if (!spec.layer_norm) out["rms_norm_eps"] = plain(spec.epsilon);
   out["tie_word_embeddings"] = spec.tied;
-  const bool mlp_bias = spec.family == "llama" || spec.family == "granite";
-  if (mlp_bias || spec.family == "qwen3" || spec.family == "olmo2") {
+  const bool mlp_bias = spec.family == "llama" || spec.family == "granite" || spec.family == "smollm3";
+  if (mlp_bias || gemma || spec.family == "qwen3" || spec.family == "olmo2") {
     out["attention_bias"] = spec.attention_output_bias;
     if (mlp_bias) out["mlp_bias"] = spec.ffn_bias;
   }
@@ -207,6 +207,10 @@ Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
   const Family* const family = find_family(spec.family);
   if (family == nullptr) {
     return unsupported("A config.json of the family \"", spec.family, "\" cannot be written.");
+  }
+  if (spec.family == "stablelm" && spec.head_dim * spec.heads != spec.hidden) {
+    return unsupported("transformers has no StableLM whose ", spec.heads, " heads of ", spec.head_dim, " are not ",
+                       spec.hidden, " together.");
   }
   OrderedJson out = {{"architectures", {family->class_name}}, {"model_type", family->model_type}};
   if (spec.encoder) {

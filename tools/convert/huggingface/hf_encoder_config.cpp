@@ -4,6 +4,7 @@
 
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/huggingface/hf_config_parts.h"
+#include "tools/convert/huggingface/hf_fields.h"
 
 namespace graft::convert {
 namespace {
@@ -25,26 +26,6 @@ Json in_common_words(const Json& given) {
   config["type_vocab_size"] = 0;
   config["layer_norm_eps"] = 1e-12;
   return config;
-}
-
-/// Options that change what the model computes, and that graft does not have.
-Status refuse_options(const Json& config) {
-  const std::string_view positions = string_member(config, "position_embedding_type");
-  if (!positions.empty() && positions != "absolute") {
-    return unsupported("\"position_embedding_type\" is \"", shown(positions), "\"; \"absolute\" is supported.");
-  }
-  for (const char* name : {"is_decoder", "add_cross_attention"}) {
-    if (flag_member(config, name, false)) return unsupported("\"", name, "\" of an encoder is not supported.");
-  }
-  return refuse_quantized(config);
-}
-
-/// The class whose weights the folder holds: "BertForSequenceClassification"; empty where it does not say.
-std::string_view architecture_of(const Json& config) {
-  const Json* list = member(config, "architectures");
-  if (list == nullptr || !list->is_array() || list->empty()) return {};
-  const auto* first = list->front().get_ptr<const std::string*>();
-  return first != nullptr ? std::string_view(*first) : std::string_view();
 }
 
 /// The names of "id2label", in the order of their numbers; empty where these are not 0, 1, 2, ...
@@ -76,7 +57,7 @@ Status read_classes(const Json& config, EncoderSpec& encoder) {
 
 Status read_head(const Json& config, DecoderSpec& spec) {
   EncoderSpec& encoder = *spec.encoder;
-  const std::string_view name = architecture_of(config);
+  const std::string_view name = class_of(config);
   encoder.pooled_classes = false;
   if (name.ends_with("ForSequenceClassification")) {
     encoder.head = EncoderHead::classes;
@@ -121,8 +102,9 @@ Status read_positions(const Json& config, DecoderSpec& spec) {
 }  // namespace
 
 Result<HfModel> read_hf_encoder(const Json& given, std::string_view type) {
-  GRAFT_TRY(refuse_options(given));
-  const Json config = type == "distilbert" ? in_common_words(given) : given;
+  GRAFT_TRY(refuse_quantized(given));
+  GRAFT_TRY_ASSIGN(Json config, family_fields(given, type));
+  if (type == "distilbert") config = in_common_words(config);
   HfModel model;
   model.names = find_family(type)->names;
   DecoderSpec& spec = model.spec;
@@ -140,7 +122,7 @@ Result<HfModel> read_hf_encoder(const Json& given, std::string_view type) {
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config, "num_hidden_layers", 1, 1000));
   spec.layers.resize(static_cast<std::size_t>(layers));
   spec.epsilon = number_member(config, "layer_norm_eps", 1e-12);
-  GRAFT_TRY_ASSIGN(spec.activation, activation_of(config));
+  GRAFT_TRY_ASSIGN(spec.activation, activation_of(config, "hidden_act"));
   spec.layer_norm = spec.learned_positions = true;
   spec.qkv_bias = spec.attention_output_bias = spec.ffn_bias = true;
   spec.gated = false;

@@ -15,23 +15,39 @@ constexpr std::uint64_t kLargestIndex = std::uint64_t{64} << 20;
 constexpr std::size_t kMostDims = 8;
 constexpr std::int64_t kMostElements = INT64_MAX;
 
+/// Looks for a name that the outermost object has twice. (A callback of nlohmann's parser would do, but after each
+/// object it looks through all members of the one around it.)
+struct Names final : nlohmann::json_sax<Json> {
+  std::set<std::string, std::less<>> seen;
+  std::string twice;
+  std::size_t depth = 0;
+
+  bool key(string_t& name) override {
+    if (depth == 1 && !seen.insert(name).second && twice.empty()) twice = name;
+    return true;
+  }
+  bool start_object(std::size_t) override { return ++depth > 0; }
+  bool end_object() override { return depth-- > 0; }
+  bool start_array(std::size_t) override { return ++depth > 0; }
+  bool end_array() override { return depth-- > 0; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+};
+
 /// The header as an object. nlohmann's parser would keep the last of two equal names: these are refused.
 Result<Json> parse_header(std::string_view text) {
   GRAFT_TRY(check_json_depth(text));
-  std::set<std::string, std::less<>> names;
-  std::string twice;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!names.insert(name).second && twice.empty()) twice = name;
-    }
-    return true;
-  };
-  Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) {
-    return corrupt("The header of ", text.size(), " bytes is not a JSON object.");
-  }
-  if (!twice.empty()) return corrupt("The tensor \"", twice, "\" appears twice.");
+  Names names;
+  const bool valid = Json::sax_parse(text.begin(), text.end(), &names);
+  Json header = valid ? Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false) : Json();
+  if (!header.is_object()) return corrupt("The header of ", text.size(), " bytes is not a JSON object.");
+  if (!names.twice.empty()) return corrupt("The tensor \"", names.twice, "\" appears twice.");
   return header;
 }
 

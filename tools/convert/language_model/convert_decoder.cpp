@@ -61,6 +61,10 @@ void fill_report(const Model& model, Report& report) {
   }
 }
 
+void note_ignored(const IgnoredFields& ignored, Report& report) {
+  for (const std::string& name : ignored) report.notes.push_back(cat("The field \"", name, "\" is ignored, as asked."));
+}
+
 struct Source {
   std::string name;    ///< the file's or folder's
   std::string format;  ///< "safetensors", "gguf 3"
@@ -101,7 +105,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   Status built = build_decoder(spec, weights, out.model.graph);
   if (!built.ok()) {
     const std::string hint =
-        source.skipped.empty() ? "" : cat(" (the file's \"", source.skipped.front(), "\" is of an unknown type)");
+        source.skipped.empty() ? "" : cat(" (the file's ", source.skipped.front(), " is of a type that is not read)");
     return std::move(built).with_context(cat(source.name, " cannot be converted", hint));
   }
   Report& report = out.report;
@@ -127,19 +131,27 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   return out;
 }
 
-/// Renames what some programs wrote with another prefix; true where names of GPT-2 had none.
+/// Renames what some programs wrote with another prefix; true where a decoder's names had none, as folders of the base
+/// class have them.
 bool normalize_names(const TensorNames& names, SourceTensors& tensors) {
   std::map<std::string, SourceTensor, std::less<>> out;
-  const bool bare = &names == &kGpt2Names && tensors.find("wte.weight") != nullptr;
   for (auto& [name, tensor] : tensors.by_name) {
     std::string plain = name;
-    if (bare) plain.insert(0, "transformer.");
     if (plain.starts_with("language_model.")) plain = plain.substr(15);
     if (plain.starts_with("model.language_model.")) plain = "model." + plain.substr(21);
     out.emplace(std::move(plain), std::move(tensor));
   }
   tensors.by_name = std::move(out);
-  return bare;
+  const std::size_t module = names.embedding.find('.') + 1;
+  const bool bare = tensors.find(cat(names.embedding.substr(module), ".weight")) != nullptr;
+  if (!bare || tensors.find(cat(names.embedding, ".weight")) != nullptr) return false;
+  out.clear();
+  for (auto& [name, tensor] : tensors.by_name) {
+    const bool head = name.starts_with(names.head) && name[names.head.size()] == '.';
+    out.emplace(head ? name : cat(names.embedding.substr(0, module), name), std::move(tensor));
+  }
+  tensors.by_name = std::move(out);
+  return true;
 }
 
 /// Old files call the weights of norms "gamma" and "beta".
@@ -180,18 +192,28 @@ struct Config {  // NOLINT(bugprone-exception-escape): the JSON library does not
   HfModel model;
 };
 
-Result<Config> read_config(os::FileSystem& files, const std::string& path) {
+Result<Config> read_config(os::FileSystem& files, const std::string& path, const IgnoredFields& ignored,
+                           std::vector<std::string>& found) {
   Config config;
   GRAFT_TRY_ASSIGN(config.text, os::read_text_file(files, path, kLargestConfig));
   GRAFT_TRY_ASSIGN(config.json, parse_json(config.text).with_context(path));
+  if (!ignored.empty()) {  // the model does not have them, and remembers a file without
+    clear_fields(config.json, ignored, found);
+    OrderedJson ordered = OrderedJson::parse(config.text, nullptr, /*allow_exceptions=*/false);
+    clear_fields(ordered, ignored, found);
+    config.text = ordered.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  }
   GRAFT_TRY_ASSIGN(config.model, read_hf_config(config.json).with_context(path));
   return config;
 }
 
 }  // namespace
 
-Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::string& path, WeightOptions options) {
-  GRAFT_TRY_ASSIGN(Config config, read_config(files, path));
+Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::string& path, WeightOptions options,
+                                          const IgnoredFields& ignored) {
+  std::vector<std::string> found;
+  GRAFT_TRY_ASSIGN(Config config, read_config(files, path, ignored, found));
+  GRAFT_TRY(check_found(ignored, found));
   const HfModel& model = config.model;
   options.shapes_only = true;
   return convert({file_name(path), "config.json", model.spec, model.names, model.names, {}, {}, {}}, options,
@@ -199,15 +221,22 @@ Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::stri
 }
 
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
-                                        const WeightOptions& options) {
-  GRAFT_TRY_ASSIGN(Config read, read_config(files, folder + "/config.json"));
+                                        const WeightOptions& options, const IgnoredFields& ignored) {
+  std::vector<std::string> found;
+  GRAFT_TRY_ASSIGN(Config read, read_config(files, folder + "/config.json", ignored, found));
   HfModel& config = read.model;
   Source source = {file_name(folder), "safetensors", std::move(config.spec), config.names, config.names, {}, {}, {}};
   GRAFT_TRY_ASSIGN(source.tensors, open_safetensors(files, folder, source.skipped));
-  if (normalize_names(*source.names, source.tensors)) source.odd_names += kNamesBare;
-  if (source.spec.encoder) choose_names(*find_family(source.spec.family), source);
+  if (source.spec.encoder) {
+    choose_names(*find_family(source.spec.family), source);
+  } else if (normalize_names(*source.names, source.tensors)) {
+    source.odd_names += kNamesBare;
+  }
+  const FolderText text = read_folder_text(files, folder, std::move(read.json), ignored, found);
+  GRAFT_TRY(check_found(ignored, found));
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
-    add_folder_text(files, folder, read.json, spec, out, report);
+    note_ignored(ignored, report);
+    add_folder_text(files, folder, text, spec, out, report);
     add_sentence_modules(files, folder, out, report);
     remember_config(read.text, out);
   });
@@ -227,8 +256,13 @@ void add_gguf_pooling(const GgufFile& file, Model& model) {
 }  // namespace
 
 Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const std::string& name,
-                                      const WeightOptions& options) {
-  GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(bytes).with_context(name));
+                                      const WeightOptions& options, const IgnoredFields& ignored) {
+  GRAFT_TRY_ASSIGN(GgufFile file, GgufFile::parse(bytes).with_context(name));
+  std::vector<std::string> found;
+  for (const std::string& key : ignored) {
+    if (file.erase(key)) found.push_back(key);
+  }
+  GRAFT_TRY(check_found(ignored, found));
   GRAFT_TRY_ASSIGN(GgufModel model, read_gguf_decoder(file).with_context(name));
   const TensorNames& names = find_family(model.spec.family)->gguf_names();
   Source source = {
@@ -236,15 +270,17 @@ Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const st
       {}};
   if (source.spec.encoder) source.odd_names += kNamesAlone;
   return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
+    note_ignored(ignored, report);
     add_gguf_text(file, spec, out, report);
-    if (spec.encoder) add_gguf_pooling(file, out);
+    add_gguf_pooling(file, out);
     remember_gguf(file, out);
   });
 }
 
-Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path, const WeightOptions& options) {
+Result<ConvertedDecoder> convert_gguf(os::FileSystem& files, const std::string& path, const WeightOptions& options,
+                                      const IgnoredFields& ignored) {
   GRAFT_TRY_ASSIGN(auto mapped, files.map(path));
-  GRAFT_TRY_ASSIGN(ConvertedDecoder out, convert_gguf(mapped->bytes(), file_name(path), options));
+  GRAFT_TRY_ASSIGN(ConvertedDecoder out, convert_gguf(mapped->bytes(), file_name(path), options, ignored));
   out.files.push_back(std::move(mapped));
   return out;
 }

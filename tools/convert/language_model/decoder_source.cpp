@@ -191,6 +191,15 @@ const TensorNames& DecoderLayout::names() const {
   return alone && found->encodes() ? *found->alone : *found->names;
 }
 
+std::string_view DecoderLayout::module() const {
+  const std::string_view embedding = names().embedding;
+  return embedding.substr(0, embedding.find('.') + 1);
+}
+
+std::string DecoderLayout::folder_name(const std::string& name) const {
+  return bare && name.starts_with(module()) ? name.substr(module().size()) : name;
+}
+
 std::string DecoderLayout::gguf_name(std::string_view name) const {
   const Family* const found = find_family(family);
   if (found == nullptr || !found->encodes()) return renamed(name, names(), kGgufNames);
@@ -211,7 +220,9 @@ std::optional<DecoderLayout> layout_of(const Metadata& metadata) {
   DecoderLayout out;
   out.family = text_of(metadata, kMetaFamily);
   out.neighbours = text_of(metadata, kMetaPairs) == "neighbours";
-  out.alone = text_of(metadata, kMetaSourceNames).find(kNamesAlone) != std::string_view::npos;
+  const std::string_view odd = text_of(metadata, kMetaSourceNames);
+  out.alone = odd.find(kNamesAlone) != std::string_view::npos;
+  out.bare = odd.find(kNamesBare) != std::string_view::npos;
   const std::string_view text = text_of(metadata, kMetaHeads);
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, out.heads);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/lora/base_names.h"
 #include "runtime/model/model.h"
 #include "runtime/text/vocabulary.h"
 #include "tools/convert/common/json_access.h"
@@ -19,11 +20,10 @@ inline constexpr std::string_view kMetaSourceConfig = "source.config";  ///< the
 /// In base64, a GGUF file without weights: all metadata, where what the tokenizer's tables hold is left out, and the
 /// factors of the rotary embedding.
 inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
-/// How names of a folder's tensors differed from the model's, in any order: "bare", GPT-2's without "transformer.";
-/// "head", the one matrix of embedding and head under the head's name; and those below.
-inline constexpr std::string_view kMetaSourceNames = "source.names";
+// kMetaSourceNames says how names of a folder's tensors differed from the model's, in any order:
+/// A folder of the base class: without the module ("model.", "transformer.") that a decoder is in others.
 inline constexpr std::string_view kNamesBare = "bare ";
-inline constexpr std::string_view kNamesHead = "head ";
+inline constexpr std::string_view kNamesHead = "head ";  ///< the one matrix of embedding and head has the head's name
 inline constexpr std::string_view kNamesAlone = "alone ";  ///< of an encoder without a head: Family::alone
 inline constexpr std::string_view kNamesGamma = "gamma ";  ///< norms' ".gamma" and ".beta", which old files have
 
@@ -45,9 +45,13 @@ struct DecoderLayout {
   std::int64_t kv_heads = 0;
   bool neighbours = false;  ///< rows of queries and keys: pairs of the rotary embedding are neighbours
   bool alone = false;       ///< an encoder without a head
+  bool bare = false;        ///< a decoder from a folder of the base class: kNamesBare
 
   bool encodes() const;
   const TensorNames& names() const;  ///< of Hugging Face
+  std::string_view module() const;   ///< in front of a decoder's names: "model.", "transformer."
+  /// The name in the source's folder of a tensor of the model, or of an adapter.
+  std::string folder_name(const std::string& name) const;
   /// What GGUF files call a tensor of the model, or of an adapter, which may not know whether its base has a head;
   /// empty where that is none of the source's, or one that they do not have.
   std::string gguf_name(std::string_view name) const;

@@ -1,5 +1,7 @@
 #include "tools/convert/language_model/decoder_text.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "runtime/session/text_model.h"
@@ -97,11 +99,46 @@ std::string template_of(os::FileSystem& files, const std::string& folder, const 
   return {};
 }
 
-Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const DecoderSpec& spec) {
+/// What graft does with tokenizer_config.json. Ids come from the tokenizer's own file.
+constexpr KnownFields kTokenizerFields = {
+    R"({"bos_token": null, "eos_token": null, "pad_token": null, "mask_token": null, "unk_token": null,
+        "chat_template": null, "do_lower_case": true})",
+    R"(tokenizer_class processor_class auto_map name_or_path tokenizer_file vocab_file merges_file special_tokens_map_file
+       added_tokens_decoder additional_special_tokens extra_special_tokens sep_token cls_token model_input_names
+       model_max_length max_length max_len stride padding padding_side pad_to_multiple_of pad_token_type_id truncation
+       truncation_side truncation_strategy return_tensors verbose device_map errors legacy from_slow use_fast backend
+       clean_up_tokenization_spaces use_default_system_prompt spaces_between_special_tokens sp_model_kwargs
+       add_prefix_space add_bos_token add_eos_token add_special_tokens trim_offsets do_basic_tokenize never_split
+       strip_accents tokenize_chinese_chars wordpieces_prefix language_codes is_local trust_remote_code
+       image_token boi_token eoi_token chat_template_jinja response_schema)",
+    R"({"split_special_tokens": [false]})"};
+/// Fields of generation_config.json that change no token. Others are options of a generation, which graft does not keep.
+constexpr std::string_view kGenerationHarmless[] = {
+    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "_from_model_config",
+    "transformers_version", "use_cache", "cache_implementation", "trust_remote_code"};
+
+void note_generation(const Json& json, Report& report) {
+  std::string names;
+  for (const auto& [name, value] : json.items()) {
+    if (!json.is_object() || value.is_null() || value == false) continue;
+    if (std::ranges::find(kGenerationHarmless, name) != std::end(kGenerationHarmless)) continue;
+    names += cat(names.empty() ? "" : ", ", shown(name));
+  }
+  if (names.empty()) return;
+  report.notes.push_back(cat("generation_config.json asks for ", names, ": graft generates by its own options only."));
+}
+
+/// A sentence of the report on the first field that graft does not follow.
+void note_fields(const Json& json, const KnownFields& known, const char* file, const char* whose, Report& report) {
+  const Status status = first_unknown(json, {&known, 1}, whose);
+  if (!status.ok()) report.notes.push_back(cat(file, ": ", status.message()));
+}
+
+Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const Json& words,
+                                          const DecoderSpec& spec) {
   const bool has_json = os::exists(files, folder + "/tokenizer.json") || os::exists(files, folder + "/tokenizer.model");
   if (const std::string path = folder + "/vocab.txt"; !has_json && spec.encoder && os::exists(files, path)) {
     GRAFT_TRY_ASSIGN(const std::string lines, os::read_text_file(files, path, kLargestFile));
-    const Json words = optional_json(files, folder + "/tokenizer_config.json");
     return load_vocab_txt(lines, flag_member(words, "do_lower_case", true));
   }
   const bool has_pair = os::exists(files, folder + "/vocab.json") && os::exists(files, folder + "/merges.txt");
@@ -128,17 +165,28 @@ void set_metadata(Model& model, std::string_view key, std::string_view given) {
   if (!value.empty()) model.metadata[std::string(key)] = std::move(value);
 }
 
-void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
+FolderText read_folder_text(os::FileSystem& files, const std::string& folder, Json config, const IgnoredFields& ignored,
+                            std::vector<std::string>& found) {
+  FolderText out = {std::move(config), optional_json(files, folder + "/tokenizer_config.json"),
+                    optional_json(files, folder + "/generation_config.json")};
+  clear_fields(out.tokenizer, ignored, found);
+  clear_fields(out.generation, ignored, found);
+  return out;
+}
+
+void add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text, const DecoderSpec& spec,
                      Model& model, Report& report) {
   add_context(spec, model);
-  note_tokenizer(add_tokenizer(load_folder_vocabulary(files, folder, spec), spec, model, report), model, report);
+  note_tokenizer(add_tokenizer(load_folder_vocabulary(files, folder, text.tokenizer, spec), spec, model, report), model,
+                 report);
+  note_fields(text.tokenizer, kTokenizerFields, "tokenizer_config.json", "a tokenizer", report);
+  note_generation(text.generation, report);
   std::set<std::int64_t> stops;
-  collect_ids(config, stops);
-  collect_ids(optional_json(files, folder + "/generation_config.json"), stops);
+  collect_ids(text.config, stops);
+  collect_ids(text.generation, stops);
   add_stops(stops, model);
-  const Json words = optional_json(files, folder + "/tokenizer_config.json");
-  add_template(kMetaChatTemplate, template_of(files, folder, words, "default"), model, report);
-  add_template(kMetaToolTemplate, template_of(files, folder, words, "tool_use"), model, report);
+  add_template(kMetaChatTemplate, template_of(files, folder, text.tokenizer, "default"), model, report);
+  add_template(kMetaToolTemplate, template_of(files, folder, text.tokenizer, "tool_use"), model, report);
 }
 
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report) {

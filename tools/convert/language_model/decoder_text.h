@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/model/model.h"
-#include "tools/convert/common/json_access.h"
+#include "tools/convert/common/known_fields.h"
 #include "tools/convert/common/report.h"
 #include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/gguf/gguf.h"
@@ -13,7 +13,16 @@ namespace graft::convert {
 
 // A model without a usable tokenizer still runs and trains on ids: what is wrong becomes a note of the report.
 
-void add_folder_text(os::FileSystem& files, const std::string& folder, const Json& config, const DecoderSpec& spec,
+/// The configurations of a folder; null where a file is not there or not JSON.
+struct FolderText {
+  Json config;      ///< config.json
+  Json tokenizer;   ///< tokenizer_config.json
+  Json generation;  ///< generation_config.json
+};
+/// `ignored`, `found`: as clear_fields() has them.
+FolderText read_folder_text(os::FileSystem& files, const std::string& folder, Json config, const IgnoredFields& ignored,
+                            std::vector<std::string>& found);
+void add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text, const DecoderSpec& spec,
                      Model& model, Report& report);
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report);
 

@@ -109,9 +109,7 @@ std::string folder_name(const std::string& name, const Model& model) {
     if (odd->second.find(kNamesGamma) == std::string::npos || !name.ends_with(now)) continue;
     return cat(name.substr(0, name.size() - now.size()), old);
   }
-  constexpr std::string_view kPrefix = "transformer.";
-  const bool bare = odd->second.find(kNamesBare) != std::string::npos && name.starts_with(kPrefix);
-  return bare ? name.substr(kPrefix.size()) : name;
+  return layout ? layout->folder_name(name) : name;
 }
 
 Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector<ExportTensor>& tensors) {
@@ -249,7 +247,7 @@ void add_pooling(std::string_view architecture, const Model& model, GgufWriter& 
 Status add_new_keys(const DecoderSource& source, const Model& model, const std::vector<ExportTensor>& tensors,
                     GgufWriter& out, ExportReport& report) {
   GRAFT_TRY(write_gguf_decoder(source.spec, out));
-  if (source.spec.encoder) add_pooling(gguf_architecture(source.spec.family), model, out);
+  add_pooling(gguf_architecture(source.spec.family), model, out);
   out.add("general.type", "model");
   if (const auto name = model.metadata.find(kMetaSourceFile); name != model.metadata.end()) {
     out.add("general.name", std::string_view(name->second));
@@ -283,7 +281,11 @@ Status check_gguf(const DecoderSource& source, const std::vector<ExportTensor>& 
     if (!difference.starts_with(kWindowDifference)) {
       return unsupported("GGUF cannot say ", difference, " of this model.");
     }
-    report.notes.push_back(cat("GGUF cannot say ", difference, ": texts longer than that are seen whole."));
+    if (windows_matter(source.spec, read.spec)) {
+      return unsupported("llama.cpp does not read ", difference, " of this model; convert it with the field ",
+                         "\"sliding_window\" ignored to export one that sees all keys.");
+    }
+    report.notes.push_back(cat("GGUF cannot say ", difference, ", which are all within the model's context."));
   }
   return {};
 }

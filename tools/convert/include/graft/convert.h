@@ -72,6 +72,10 @@ typedef struct graft_convert_options {
      and no contents, before they are there, for graft_plan_create() of graft/plan.h: graft_conversion_bytes() gives it
      to graft_model_open_source() with graft_model_options.shapes_only. `output` is NULL */
   int shapes_only;
+  /* For language models: fields of config.json, or keys of a GGUF file, that are passed over although graft does not
+     have them, as messages name them ("is_causal", "rope_scaling.mrope_section"). The model is then another one */
+  const char* const* ignored_fields;
+  size_t ignored_field_count;
 } graft_convert_options;
 
 /* Converts an ONNX file, a TFLite file, a GGUF file or a Hugging Face folder (config.json and safetensors) and writes
@@ -90,6 +94,8 @@ GRAFT_API graft_status graft_convert_adapter(const char* path, const char* base,
 typedef struct graft_convert_adapter_options {
   size_t struct_size;
   int any_base; /* 1: a .graft file of adapters too, although it was made for other weights; else those are refused */
+  const char* const* ignored_fields; /* of adapter_config.json: as in graft_convert_options */
+  size_t ignored_field_count;
 } graft_convert_adapter_options;
 
 /* The same with options, which may be NULL. What a .graft file of adapters says of its base is then of `base`, and rows

@@ -39,6 +39,7 @@ struct ConvertOptions {
   void* user = nullptr;
   int (*progress)(void* user, std::uint64_t done, std::uint64_t total) = nullptr;  ///< told how far it is; as above
   std::string imatrix = {};  ///< with `quantize`: an importance matrix, by which scales of blocks are searched
+  std::vector<std::string> ignored_fields = {};  ///< of a language model's configuration
 };
 
 /// What became of every operator, and what can be trained: as a table and as JSON.
@@ -123,17 +124,23 @@ inline Status convert(const std::string& path, const std::string& output, const 
   raw.progress = options.progress == nullptr ? nullptr : detail::ConvertCalls::progress;
   raw.user = const_cast<ConvertOptions*>(&options);  // handed back as const
   raw.imatrix = detail::or_null(options.imatrix);
+  const auto ignored = detail::raw_names(options.ignored_fields);
+  raw.ignored_fields = ignored.data();
+  raw.ignored_field_count = ignored.size();
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
 }
 
 /// The adapters of a PEFT folder or a GGUF file, for the model `base`, become a .graft file. `any_base`: those of a
-/// .graft file too, although it was made for other weights.
+/// .graft file too, although it was made for other weights. `ignored_fields`: of adapter_config.json.
 inline Status convert_adapter(const std::string& path, const std::string& base, const std::string& output,
-                              bool any_base = false) {
+                              bool any_base = false, const std::vector<std::string>& ignored_fields = {}) {
   auto options = detail::sized<graft_convert_adapter_options>();
   options.any_base = any_base ? 1 : 0;
+  const auto ignored = detail::raw_names(ignored_fields);
+  options.ignored_fields = ignored.data();
+  options.ignored_field_count = ignored.size();
   graft_conversion* made = nullptr;
   const graft_status code = graft_convert_adapter_with(path.c_str(), base.c_str(), &options, output.c_str(), &made);
   return detail::ended(code, made);
@@ -212,6 +219,9 @@ inline Status export_model(const std::string& path, const std::string& output, c
   raw.source = detail::or_null(options.source);
   raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
   raw.imatrix = detail::or_null(options.imatrix);
+  const auto ignored = detail::raw_names(options.ignored_fields);
+  raw.ignored_fields = ignored.data();
+  raw.ignored_field_count = ignored.size();
   graft_conversion* made = nullptr;
   const graft_status code = graft_export(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);

@@ -1,0 +1,19 @@
+// The keys of GGUF metadata that each architecture has, for readers, and what llama.cpp reads of one, for writers.
+#pragma once
+
+#include "tools/convert/common/known_fields.h"
+#include "tools/convert/decoder/decoder_spec.h"
+#include "tools/convert/gguf/gguf.h"
+
+namespace graft::convert {
+
+/// Keys that say something and are not of the architecture's list are refused as check_fields() has it. Keys of other
+/// names than the architecture's say nothing of the model, but for "general.type" and "split.count".
+Status check_gguf_keys(const GgufFile& file, std::string_view architecture);
+
+/// unsupported: what no key or tensor of the architecture says to llama.cpp.
+Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture);
+/// Whether llama.cpp reads the architecture's "attention.sliding_window".
+bool gguf_reads_windows(std::string_view architecture);
+
+}  // namespace graft::convert
