@@ -11,7 +11,49 @@ constexpr int kDeepestRun = 400;
 constexpr unsigned kDeepestValue = 100;
 constexpr std::size_t kLargestTemplate = std::size_t{4} << 20;
 
+/// Whether it is a message's role: message.role, message["role"], message.get("role") or a variable of that name.
+bool is_role(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::name:
+    case NodeKind::attribute: return node.text == "role";
+    case NodeKind::item: return node.parts[1]->kind == NodeKind::string && node.parts[1]->text == "role";
+    case NodeKind::call:
+      return node.parts[0]->text == "get" && !node.arguments.empty() && node.arguments[0].value->text == "role";
+    default: return false;
+  }
+}
+
+/// Adds what a template compares roles with.
+void find_roles(const Node& node, std::vector<std::string>& roles) {
+  if (node.kind == NodeKind::comparison && std::ranges::any_of(node.parts, [](const auto& p) { return is_role(*p); })) {
+    for (const NodePtr& part : node.parts) {
+      if (part->kind == NodeKind::string) roles.push_back(part->text);
+      if (part->kind != NodeKind::list && part->kind != NodeKind::tuple) continue;
+      for (const NodePtr& one : part->parts) {
+        if (one->kind == NodeKind::string) roles.push_back(one->text);
+      }
+    }
+  }
+  const auto find_all = [&](const std::vector<NodePtr>& nodes) {
+    for (const NodePtr& one : nodes) {
+      if (one != nullptr) find_roles(*one, roles);
+    }
+  };
+  find_all(node.parts);
+  for (const Argument& argument : node.arguments) {
+    if (argument.value != nullptr) find_roles(*argument.value, roles);
+  }
+  for (const auto& body : node.bodies) find_all(body);
+}
+
 }  // namespace
+
+Template::Template(std::vector<NodePtr> body)
+    : body_(std::move(body)),
+      roles_({"assistant", "developer", "function", "ipython", "model", "observation", "system", "tool", "user"}) {
+  for (const NodePtr& node : body_) find_roles(*node, roles_);
+  std::ranges::sort(roles_);
+}
 
 Result<Template> Template::parse(std::string_view source) {
   if (source.size() > kLargestTemplate) {
@@ -28,7 +70,7 @@ Result<RenderedTemplate> Template::render(std::span<const TemplateInput> inputs,
   Run run(heap, limits, now);
   for (const TemplateInput& input : inputs) {
     const char mark = input.origin == Origin::model ? kFromTemplate : kFromData;
-    auto value = value_of_json(heap, input.json, mark, input.origin == Origin::conversation);
+    auto value = value_of_json(heap, input.json, mark, input.origin == Origin::conversation ? &roles_ : nullptr);
     if (!value.ok()) {
       return invalid("The JSON of \"", input.name.empty() ? "variables" : shown(input.name),
                      "\" cannot be read: ", value.status().message());

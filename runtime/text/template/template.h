@@ -31,7 +31,7 @@ struct TemplateLimits {
 enum class Origin : std::uint8_t {
   model,        ///< may spell out special tokens
   data,         ///< may not
-  conversation  ///< a list of messages, likewise; what those of the role "assistant" hold is marked as reply
+  conversation  ///< a list of messages, likewise, but for known roles; what the assistant says is marked as reply
 };
 
 /// A variable of the template.
@@ -60,8 +60,9 @@ class Template {
                                   std::optional<std::time_t> now = std::nullopt) const;
 
  private:
-  explicit Template(std::vector<NodePtr> body) : body_(std::move(body)) {}
+  explicit Template(std::vector<NodePtr> body);
   std::vector<NodePtr> body_;
+  std::vector<std::string> roles_;  ///< that messages have: sorted
 };
 
 }  // namespace graft::text::jinja
