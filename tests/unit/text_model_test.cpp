@@ -136,7 +136,9 @@ constexpr const char* kTwoAnswers =
         {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}])";
 
 TEST(TextModel, AnAnswersEndIsLearnedThoughTheTemplateWritesNone) {
-  constexpr std::string_view kRoles = "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}{% endfor %}";
+  constexpr std::string_view kRoles =
+      "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}";
   EXPECT_EQ(
       trained(kRoles, kTwoAnswers),
       "<|im_start|>user: a<|im_start|>assistant: [b<|im_end|>]<|im_start|>user: c<|im_start|>assistant: [d<|im_end|>]")
@@ -146,9 +148,9 @@ TEST(TextModel, AnAnswersEndIsLearnedThoughTheTemplateWritesNone) {
             "<|im_start|>user: a<|im_start|>assistant: [b<|im_start|>]user: c<|im_start|>assistant: [d<|im_end|>]")
       << "unless the model stops at it";
   EXPECT_EQ(trained("{% for m in messages %}{% if m.role == 'user' %}U: {{ m.content }}{% else %} A:{% generation %} "
-                    "{{ m.content }}{% endgeneration %}\n{% endif %}{% endfor %}",
+                    "{{ m.content }}{% endgeneration %};{% endif %}{% endfor %}",
                     kTwoAnswers),
-            "U: a A:[ b<|im_end|>]\nU: c A:[ d<|im_end|>]\n");
+            "U: a A:[ b<|im_end|>];U: c A:[ d<|im_end|>];");
   EXPECT_EQ(trained(kChatml, kTwoAnswers), trained(kChatml, kTwoAnswers, start))
       << "nothing is added to what has an end";
   text::Vocabulary words = letters().vocabulary();

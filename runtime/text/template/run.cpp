@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kDeepestRun = 400;
 constexpr unsigned kDeepestValue = 100;
+constexpr std::size_t kTextsPerMemory = 16;  // a text is copied while it is worked on: none may be a large part of all
 constexpr std::size_t kLargestTemplate = std::size_t{4} << 20;
 
 /// Whether it is a message's role: message.role, message["role"], message.get("role") or a variable of that name.
@@ -115,6 +116,13 @@ bool Run::room(std::size_t bytes) {
 }
 
 Value Run::text(MarkedText value) {
+  if (value.size() > limits_.memory / kTextsPerMemory) {
+    return fail("a text is larger than ", bytes_text(limits_.memory / kTextsPerMemory));
+  }
+  if (value.bytes.capacity() > value.size() + value.size() / 4 + 64) {
+    value.bytes.shrink_to_fit();
+    value.marks.shrink_to_fit();
+  }
   if (!step(1 + value.size() / 64) || !room(2 * value.size())) return {};
   return Value::object(Kind::string, new StringObject(heap_, std::move(value)));
 }
@@ -156,12 +164,13 @@ MarkedText Run::string_of(const Value& value) {
 }
 
 void Run::put(const MarkedText& text) {
-  if (!step(text.size() / 64)) return;
+  if (!step(text.size() / 64) || !room(4 * text.size())) return;
   if (out_->size() + text.size() > limits_.output) {
     fail("it writes more than ", bytes_text(limits_.output));
     return;
   }
   out_->add(text);
+  hold_output(4 * text.size());  // a text that grows
 }
 
 /// A scope, and what it stands in again at its end.
@@ -335,15 +344,37 @@ void Run::assign(const Node& target, const Value& value) {
   for (std::size_t i = 0; i < items.size(); ++i) assign(*target.parts[i], items[i]);
 }
 
-MarkedText Run::captured(const std::vector<NodePtr>& body) {
+/// What is written until its end goes to a text of its own.
+class Run::Capture {
+ public:
+  explicit Capture(Run& run) : run_(run), before_(std::exchange(run.out_, &text)), held_(run.output_held_) {}
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    run_.out_ = before_;
+    run_.heap_.held -= run_.output_held_ - held_;
+    run_.output_held_ = held_;
+  }
   MarkedText text;
-  MarkedText* before = std::exchange(out_, &text);
+
+ private:
+  Run& run_;
+  MarkedText* before_;
+  std::size_t held_;
+};
+
+void Run::hold_output(std::size_t bytes) {
+  heap_.held += bytes;
+  output_held_ += bytes;
+}
+
+MarkedText Run::captured(const std::vector<NodePtr>& body) {
+  Capture capture(*this);
   {
     const Inner inner(*this, scope_);
     exec(body);
   }
-  out_ = before;
-  return text;
+  return std::move(capture.text);
 }
 
 /// A macro may come back to all scopes that it stands in.
@@ -412,23 +443,19 @@ Value Run::call_macro(const Macro& macro, const Arguments& arguments) {
     scope_->set("kwargs", all);
   }
   if (failed()) return {};
-  MarkedText out;
-  MarkedText* before = std::exchange(out_, &out);
+  Capture capture(*this);
   exec(node.bodies[0]);
-  out_ = before;
-  return text(std::move(out));
+  return text(std::move(capture.text));
 }
 
 Value Run::call_loop(const Loop& loop, const Arguments& arguments) {
   if (loop.node->text.empty()) return fail("a loop that is not recursive cannot be called");
   if (arguments.positional.size() != 1) return fail("a loop is called with what it goes over");
   Scope* before = std::exchange(scope_, loop.scope);
-  MarkedText out;
-  MarkedText* before_out = std::exchange(out_, &out);
+  Capture capture(*this);
   run_loop(*loop.node, arguments.positional[0], loop.depth + 1);
-  out_ = before_out;
   scope_ = before;
-  return text(std::move(out));
+  return text(std::move(capture.text));
 }
 
 }  // namespace graft::text::jinja

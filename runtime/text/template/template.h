@@ -23,8 +23,10 @@ namespace graft::text::jinja {
 
 /// What a template may cost: it comes with a file, and may be made to harm.
 struct TemplateLimits {
-  std::uint64_t steps = 10'000'000;             ///< nodes that are run, and stretches of bytes that are walked over
-  std::size_t memory = std::size_t{256} << 20;  ///< of all values together
+  std::uint64_t steps = 10'000'000;  ///< nodes that are run, and stretches of bytes that are walked over
+  /// Of all values together, as they are held; a text takes a sixteenth at most. The process takes half as much again
+  /// while values are copied.
+  std::size_t memory = std::size_t{256} << 20;
   std::size_t output = std::size_t{64} << 20;
 };
 
