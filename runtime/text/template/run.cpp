@@ -117,7 +117,7 @@ bool Run::room(std::size_t bytes) {
 
 Value Run::text(MarkedText value) {
   if (value.size() > limits_.memory / kTextsPerMemory) {
-    return fail("a text is larger than ", bytes_text(limits_.memory / kTextsPerMemory));
+    return fail("a text needs more than ", bytes_text(limits_.memory / kTextsPerMemory), " of memory");
   }
   if (value.bytes.capacity() > value.size() + value.size() / 4 + 64) {
     value.bytes.shrink_to_fit();
