@@ -174,6 +174,12 @@ add_test(NAME text/templates COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/t
   $<TARGET_FILE:render_templates>)
 set_tests_properties(text/templates PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+# The tables of Unicode beside Python's.
+add_executable(unicode_points text/unicode_points.cpp)
+target_link_libraries(unicode_points PRIVATE graft_test_support)
+add_test(NAME text/unicode COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/text/unicode_parity.py $<TARGET_FILE:unicode_points>)
+set_tests_properties(text/unicode PROPERTIES LABELS quick TIMEOUT 300)
+
 # Tokenizers beside Hugging Face's own library, npm's `tokenizers` (77: it is not there; NODE_PATH says where).
 add_executable(encode_texts text/encode_texts.cpp)
 target_link_libraries(encode_texts PRIVATE graft_test_support)

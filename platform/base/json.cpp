@@ -85,6 +85,8 @@ class Parser {
       case 't': out.held = true; return read_word("true");
       case 'f': out.held = false; return read_word("false");
       case 'n': return read_word("null");
+      case 'N':
+      case 'I': return wrong("stands NaN or Infinity, which JSON does not have");
       default: return read_number(out);
     }
   }
@@ -104,6 +106,7 @@ class Parser {
   Status read_number(Value& out) {
     const std::size_t first = at_;
     take('-');
+    if (!ends() && text_[at_] == 'I') return wrong("stands NaN or Infinity, which JSON does not have");
     const bool zero = !ends() && text_[at_] == '0';
     const std::size_t digits = at_;
     GRAFT_TRY(read_digits());

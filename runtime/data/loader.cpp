@@ -191,7 +191,11 @@ void Loader::work() {
       if (stopping_) return;
       batch = &batches_[produced_ % batches_.size()];
     }
-    fill(*batch);
+    Status status = caught([&]() -> Status {
+      fill(*batch);
+      return {};
+    });
+    if (!status.ok()) batch->status_ = std::move(status);
     const bool done = batch->end_ || !batch->status_.ok();
     {
       std::lock_guard lock(mutex_);

@@ -26,12 +26,11 @@ void TextEncoder::end(TokenText& text) const {
 }
 
 Result<TokenText> TextEncoder::record(std::string_view json) const {
-  const auto parsed = json::parse(json);
-  if (!parsed.ok() || !parsed->is_object()) return invalid("It is no JSON object.");
-  GRAFT_TRY_ASSIGN(auto messages, conversation_of(*parsed));
-  if (messages) return chat(*parsed, std::move(*messages));
-  if (parsed->find("prompt") != nullptr) return completion(*parsed);
-  return text_record(*parsed);
+  GRAFT_TRY_ASSIGN(const json::Value record, object_of(json));
+  GRAFT_TRY_ASSIGN(auto messages, conversation_of(record));
+  if (messages) return chat(record, std::move(*messages));
+  if (record.find("prompt") != nullptr) return completion(record);
+  return text_record(record);
 }
 
 Result<TokenText> TextEncoder::text_record(const json::Value& record) const {
@@ -75,12 +74,6 @@ Result<TokenText> TextEncoder::reply(const json::Value& record, const json::Valu
 }
 
 namespace {
-
-Result<json::Value> object_of(std::string_view json) {
-  auto parsed = json::parse(json);
-  if (!parsed.ok() || !parsed->is_object()) return invalid("It is no JSON object.");
-  return parsed;
-}
 
 Result<const json::Value*> member_of(const json::Value& record, const char* name) {
   const json::Value* found = record.find(name);
@@ -181,7 +174,7 @@ bool TextEncoder::writes_start() const {
 
 Result<std::vector<text::ChatPart>> TextEncoder::parts_of(const json::Value& record, std::string messages,
                                                           bool ask) const {
-  text::ChatRequest request = {.messages = std::move(messages), .ask = ask};
+  text::ChatRequest request = {.messages = std::move(messages), .ask = ask, .learn = true};
   if (const json::Value* tools = record.find("tools"); tools != nullptr && tools->kind() != json::Value::Kind::null) {
     request.tools = tools->is_string() ? tools->text() : json_of(*tools);
   }
@@ -190,18 +183,16 @@ Result<std::vector<text::ChatPart>> TextEncoder::parts_of(const json::Value& rec
   return render_chat(metadata_, tokenizer_, format, request);
 }
 
-Result<TokenText> TextEncoder::tokens_of(const std::vector<text::ChatPart>& parts) const {
+Result<TokenText> TextEncoder::tokens_of(std::vector<text::ChatPart> parts) const {
   TokenText out;
   if (!writes_start()) out.add(tokenizer_.vocabulary().before, false);
-  // Runs of parts that are learned, or are not, are encoded as one text each.
-  for (std::size_t begin = 0; begin < parts.size();) {
-    std::size_t end = begin + 1;
-    while (end < parts.size() && parts[end].reply == parts[begin].reply) ++end;
-    GRAFT_TRY_ASSIGN(const auto tokens,
-                     text::encode_chat(tokenizer_, std::span(parts).subspan(begin, end - begin), begin > 0));
-    out.add(tokens, parts[begin].reply || options_.learn_all);
-    begin = end;
+  if (options_.learn_all) {
+    for (text::ChatPart& part : parts) part.reply = !part.unlearned;
   }
+  std::vector<bool> replies;
+  GRAFT_TRY_ASSIGN(const auto tokens, text::encode_chat(tokenizer_, parts, false, &replies));
+  out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
+  out.learned.insert(out.learned.end(), replies.begin(), replies.end());
   return out;
 }
 

@@ -52,7 +52,7 @@ class TextEncoder {
   /// prompt and completion, texts or lists of messages; of the prompt nothing is learned.
   Result<TokenText> reply(const json::Value& record, const json::Value& prompt, const json::Value& reply) const;
   Result<std::vector<text::ChatPart>> parts_of(const json::Value& record, std::string messages, bool ask) const;
-  Result<TokenText> tokens_of(const std::vector<text::ChatPart>& parts) const;
+  Result<TokenText> tokens_of(std::vector<text::ChatPart> parts) const;
   bool writes_start() const;
   void end(TokenText& text) const;
 

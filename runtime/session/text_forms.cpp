@@ -10,8 +10,9 @@ namespace {
 
 using JsonKind = json::Value::Kind;
 
-std::string message_json(std::string_view role, std::string_view text) {
-  return cat("{\"role\":", json::quoted(role), ",\"content\":", json::quoted(text), "}");
+/// `more`: members, each after a comma.
+std::string message_json(std::string_view role, std::string_view text, std::string_view more = {}) {
+  return cat("{\"role\":", json::quoted(role), ",\"content\":", json::quoted(text), more, "}");
 }
 
 /// Who speaks in ShareGPT's form, as templates name him; empty: nobody that is known.
@@ -35,7 +36,7 @@ std::string_view role_of(std::string_view from) {
 }
 
 /// What the assistant says to call a function: {"name", "arguments"} or a list of them, else text of its own.
-std::string call_json(const std::string& text) {
+std::string call_json(const std::string& text, const std::string& more) {
   const auto parsed = json::parse(text);
   const auto is_call = [](const json::Value& value) {
     const json::Value* name = value.find("name");
@@ -52,8 +53,8 @@ std::string call_json(const std::string& text) {
   if (parsed.ok() && parsed->is_array() && std::ranges::all_of(parsed->items(), is_call)) {
     for (const json::Value& call : parsed->items()) add(call);
   }
-  if (calls.empty()) return message_json("assistant", text);
-  return cat(R"({"role":"assistant","content":"","tool_calls":[)", calls, "]}");
+  if (calls.empty()) return message_json("assistant", text, more);
+  return cat(R"({"role":"assistant","content":"","tool_calls":[)", calls, "]", more, "}");
 }
 
 Result<std::string> share_gpt(const json::Value& record, const json::Value& turns) {
@@ -69,7 +70,11 @@ Result<std::string> share_gpt(const json::Value& record, const json::Value& turn
       return invalid("\"", from, "\" speaks in the record's \"conversations\"; known are human, gpt, system, ",
                      "function_call and observation.");
     }
-    add(role == "function_call" ? call_json(value) : message_json(role, value));
+    std::string more;
+    for (const char* name : {"weight", "train"}) {
+      if (const json::Value* given = turn.find(name)) more += cat(",\"", name, "\":", json_of(*given));
+    }
+    add(role == "function_call" ? call_json(value, more) : message_json(role, value, more));
   }
   return cat("[", list, "]");
 }
@@ -142,6 +147,13 @@ std::string json_of(const json::Value& value) {
   return out;
 }
 
+Result<json::Value> object_of(std::string_view json) {
+  auto parsed = json::parse(json);
+  if (!parsed.ok()) return invalid("It is no JSON object. ", parsed.status().message());
+  if (!parsed->is_object()) return invalid("It is no JSON object.");
+  return parsed;
+}
+
 Result<std::string> text_member(const json::Value& record, const char* key) {
   const json::Value* found = record.find(key);
   if (found != nullptr && found->is_string()) return found->text();
@@ -184,6 +196,48 @@ bool has_parts(const json::Value& messages) {
   return std::ranges::any_of(messages.items(), [](const json::Value& message) {
     const json::Value* content = message.find("content");
     return content != nullptr && content->is_array();
+  });
+}
+
+namespace {
+
+bool is_text_of_object(std::string_view name, const json::Value& value) {
+  if (name != "arguments" || !value.is_string()) return false;
+  const auto parsed = json::parse(value.text());
+  return parsed.ok() && parsed->is_object();
+}
+
+/// Calls change(name, value) for each member of each call, and of its function.
+template <typename Change>
+std::string changed_calls(const json::Value& value, Change change) {
+  std::string out;
+  if (value.is_array()) {
+    for (const json::Value& one : value.items()) out += (out.empty() ? "" : ",") + changed_calls(one, change);
+    return "[" + out + "]";
+  }
+  if (!value.is_object()) return json_of(value);
+  for (const auto& [name, member] : value.members()) {
+    const bool deeper = name == "tool_calls" || name == "function";
+    out += cat(out.empty() ? "" : ",", json::quoted(name), ":",
+               deeper ? changed_calls(member, change) : change(name, member));
+  }
+  return "{" + out + "}";
+}
+
+}  // namespace
+
+bool has_text_arguments(const json::Value& messages) {
+  bool found = false;
+  changed_calls(messages, [&](std::string_view name, const json::Value& value) {
+    found = found || is_text_of_object(name, value);
+    return std::string();
+  });
+  return found;
+}
+
+std::string with_parsed_arguments(const json::Value& messages) {
+  return changed_calls(messages, [](std::string_view name, const json::Value& value) {
+    return is_text_of_object(name, value) ? value.text() : json_of(value);
   });
 }
 

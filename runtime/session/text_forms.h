@@ -12,6 +12,9 @@ namespace graft {
 /// A value as JSON again.
 std::string json_of(const json::Value& value);
 
+/// A record. invalid_argument: no JSON (the sentence says where), or no object.
+Result<json::Value> object_of(std::string_view json);
+
 /// The text of a member. invalid_argument: it is missing, or no text.
 Result<std::string> text_member(const json::Value& record, const char* key);
 /// The same of a member that may be missing or null: then an empty text.
@@ -28,7 +31,11 @@ Result<std::string> messages_or_text(const json::Value& given, const char* role)
 
 /// Whether a message's content is a list of parts.
 bool has_parts(const json::Value& messages);
-/// The messages with the texts of such lists joined by line ends. unsupported: a part that is no text.
+/// Whether a call's "arguments" are a text that holds a JSON object.
+bool has_text_arguments(const json::Value& messages);
+/// The messages with such arguments as objects.
+std::string with_parsed_arguments(const json::Value& messages);
+/// The messages with the texts of lists of parts joined by line ends. unsupported: a part that is no text.
 Result<std::string> with_joined_parts(const json::Value& messages);
 
 }  // namespace graft

@@ -59,10 +59,9 @@ Result<std::int32_t> TextLabelSource::label_of(const json::Value& label) const {
 Result<TextLabelSource::Labelled> TextLabelSource::encode(std::uint64_t record) const {
   const auto made = [&]() -> Result<Labelled> {
     GRAFT_TRY_ASSIGN(const std::string text, file_.read(record));
-    const auto parsed = json::parse(text);
-    if (!parsed.ok() || !parsed->is_object()) return invalid("It is no JSON object.");
-    GRAFT_TRY_ASSIGN(const std::string said, text_member(*parsed, "text"));
-    const json::Value* const label = parsed->find("label");
+    GRAFT_TRY_ASSIGN(const json::Value parsed, object_of(text));
+    GRAFT_TRY_ASSIGN(const std::string said, text_member(parsed, "text"));
+    const json::Value* const label = parsed.find("label");
     if (label == nullptr) return invalid("The record has no \"label\".");
     Labelled out;
     GRAFT_TRY_ASSIGN(out.label, label_of(*label));

@@ -10,10 +10,10 @@ namespace graft {
 namespace {
 
 /// The numbers of "2,7"; what is no number is passed over.
-std::vector<std::uint32_t> numbers_of(const Model& model, std::string_view key) {
+std::vector<std::uint32_t> numbers_of(const Metadata& metadata, std::string_view key) {
   std::vector<std::uint32_t> out;
-  const auto found = model.metadata.find(key);
-  if (found == model.metadata.end()) return out;
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) return out;
   const std::string& list = found->second;
   for (std::size_t at = 0; at < list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
@@ -25,14 +25,38 @@ std::vector<std::uint32_t> numbers_of(const Model& model, std::string_view key) 
   return out;
 }
 
+constexpr std::string_view kProbe = "probe5f1c";
+
+/// What a template prints of these messages; empty where it refuses them.
+std::string probed(const text::jinja::Template& program, const text::Tokenizer& tokenizer, std::string messages) {
+  const auto parts = text::render_chat(program, tokenizer, {.messages = std::move(messages), .ask = true});
+  std::string out;
+  if (!parts.ok()) return out;
+  for (const text::ChatPart& part : *parts) out += part.text;
+  return out;
+}
+
 /// Whether a template prints what a message holds as a text, rather than as a list of parts.
 bool prints_texts(const text::jinja::Template& program, const text::Tokenizer& tokenizer) {
-  constexpr std::string_view kProbe = "probe5f1c";
   const text::ChatMessage message[] = {{"user", std::string(kProbe)}};
-  const auto parts = text::render_chat(program, tokenizer, {.messages = text::json_of(message), .ask = false});
-  return parts.ok() && std::ranges::any_of(*parts, [&](const text::ChatPart& part) {
-           return part.text.find(kProbe) != std::string::npos;
-         });
+  return probed(program, tokenizer, text::json_of(message)).find(kProbe) != std::string::npos;
+}
+
+/// Whether a template prints the arguments of a call well if they are an object, but encodes a text of JSON again. As
+/// llama.cpp finds out.
+bool prints_text_arguments_encoded(const text::jinja::Template& program, const text::Tokenizer& tokenizer) {
+  const auto prints = [&](const std::string& arguments) {
+    const std::string out = probed(
+        program, tokenizer,
+        cat(R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"","tool_calls":[{"type":"function",)",
+            R"("id":"call00001","function":{"name":"f","arguments":)", arguments, "}}]}]"));
+    return std::ranges::any_of(
+        std::initializer_list<std::string>{cat("\"", kProbe, "\":"), cat("'", kProbe, "':"),
+                                           cat("<parameter=", kProbe, ">"), cat("<arg_key>", kProbe, "</arg_key>")},
+        [&](const std::string& form) { return out.find(form) != std::string::npos; });
+  };
+  const std::string object = cat("{\"", kProbe, "\": \"x\"}");
+  return !prints(json::quoted(object)) && prints(object);
 }
 
 }  // namespace
@@ -45,13 +69,16 @@ Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const 
     const auto for_tools = metadata.find(kMetaToolTemplate);
     const bool has_tools = !request.tools.empty() && for_tools != metadata.end();
     GRAFT_TRY_ASSIGN(const auto program, text::jinja::Template::parse(has_tools ? for_tools->second : own->second));
+    text::ChatRequest asked = request;
+    asked.stops = stop_tokens_of(metadata, tokenizer);
     const auto parsed = json::parse(request.messages);
-    if (!parsed.ok() || !has_parts(*parsed) || !prints_texts(program, tokenizer)) {
-      return text::render_chat(program, tokenizer, request);
+    if (parsed.ok() && has_text_arguments(*parsed) && prints_text_arguments_encoded(program, tokenizer)) {
+      asked.messages = with_parsed_arguments(*parsed);
     }
-    text::ChatRequest joined = request;
-    GRAFT_TRY_ASSIGN(joined.messages, with_joined_parts(*parsed));
-    return text::render_chat(program, tokenizer, joined);
+    if (parsed.ok() && has_parts(*parsed) && prints_texts(program, tokenizer)) {
+      GRAFT_TRY_ASSIGN(asked.messages, with_joined_parts(*json::parse(asked.messages)));
+    }
+    return text::render_chat(program, tokenizer, asked);
   }
   if (format.empty() && named != metadata.end()) format = named->second;
   if (format.empty()) {
@@ -89,9 +116,9 @@ Result<text::Tokenizer> tokenizer_of(const Model& model) {
   return text::Tokenizer::make(std::move(vocabulary));
 }
 
-std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokenizer& tokenizer) {
+std::vector<text::TokenId> stop_tokens_of(const Metadata& metadata, const text::Tokenizer& tokenizer) {
   std::vector<text::TokenId> out;
-  for (const std::uint32_t id : numbers_of(model, kMetaStop)) {
+  for (const std::uint32_t id : numbers_of(metadata, kMetaStop)) {
     if (id < tokenizer.size()) out.push_back(static_cast<text::TokenId>(id));
   }
   if (tokenizer.vocabulary().eos != text::kNoToken) out.push_back(tokenizer.vocabulary().eos);
@@ -99,7 +126,7 @@ std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokeni
 }
 
 std::optional<std::uint32_t> context_of(const Model& model) {
-  const auto numbers = numbers_of(model, kMetaContext);
+  const auto numbers = numbers_of(model.metadata, kMetaContext);
   if (numbers.size() != 1 || numbers[0] == 0) return std::nullopt;
   return numbers[0];
 }

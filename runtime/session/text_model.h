@@ -20,13 +20,14 @@ inline constexpr std::string_view kMetaTokenizerFault = "text.no_tokenizer";
 /// read; corrupt: a damaged one.
 Result<text::Tokenizer> tokenizer_of(const Model& model);
 
-/// The ids of Model's kMetaStop, and the tokenizer's end of text.
-std::vector<text::TokenId> stop_tokens_of(const Model& model, const text::Tokenizer& tokenizer);
+/// The ids of kMetaStop, and the tokenizer's end of text.
+std::vector<text::TokenId> stop_tokens_of(const Metadata& metadata, const text::Tokenizer& tokenizer);
 
 /// A conversation as the model whose metadata it is says it: by its own template. With `format`, or where the metadata
 /// names one and there is no template, by that format of text::chat_formats(). A template that fails is an error:
 /// nothing is guessed in its place. Contents that are lists of texts are joined by line ends, unless the template reads
-/// such lists. invalid_argument: neither template nor format (the sentence names the formats);
+/// such lists. A call's arguments that are a text of JSON become an object if the template would encode them twice.
+/// invalid_argument: neither template nor format (the sentence names the formats);
 /// tools, documents or variables with a format.
 Result<std::vector<text::ChatPart>> render_chat(const Metadata& metadata, const text::Tokenizer& tokenizer,
                                                 std::string_view format, const text::ChatRequest& request);

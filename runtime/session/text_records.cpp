@@ -64,7 +64,7 @@ class ItemFinder {
 template <typename Visit>
 Status RecordFile::for_each_block(std::uint64_t end, Visit visit) const {
   std::string block;
-  for (std::uint64_t at = 0; at < end; at += block.size()) {
+  for (std::uint64_t at = start_; at < end; at += block.size()) {
     block.resize(static_cast<std::size_t>(std::min(kLooked, end - at)));
     GRAFT_TRY(file_.read(at, std::as_writable_bytes(std::span(block))));
     GRAFT_TRY(visit(at, std::string_view(block)));
@@ -86,7 +86,7 @@ Status RecordFile::add(std::uint64_t begin, std::uint64_t end) {
 }
 
 Status RecordFile::find_lines() {
-  std::uint64_t begin = 0;
+  std::uint64_t begin = start_;
   bool blank = true;
   const auto end_line = [&](std::uint64_t end) -> Status {
     const Status added = blank ? ok_status() : add(begin, end);
@@ -133,6 +133,10 @@ Status RecordFile::find_items() {
 Result<RecordFile> RecordFile::open(const std::string& path, const data::FileOptions& options) {
   GRAFT_TRY_ASSIGN(auto file, data::DataFile::open(path, options));
   RecordFile records(std::move(file));
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::string begin(std::min<std::uint64_t>(kByteOrderMark.size(), records.file_.size()), '\0');
+  GRAFT_TRY(records.file_.read(0, std::as_writable_bytes(std::span(begin))));
+  if (begin == kByteOrderMark) records.start_ = begin.size();
   char first = 0;
   const Status looked =
       records.for_each_block(records.file_.size(), [&](std::uint64_t, std::string_view text) -> Status {

@@ -13,7 +13,7 @@ namespace graft {
 /// What a tokenizer takes at once.
 inline constexpr std::uint64_t kLargestText = (std::uint64_t{1} << 30) - 1;
 
-/// An object a line, or the items of one array. Takes 12 bytes of memory for each record. A gzip file is unpacked to a
+/// An object a line, or the items of one array, with or without a byte order mark. Takes 12 bytes of memory for each record. A gzip file is unpacked to a
 /// temporary one.
 class RecordFile {
  public:
@@ -37,6 +37,7 @@ class RecordFile {
   Status add(std::uint64_t begin, std::uint64_t end);
 
   data::DataFile file_;
+  std::uint64_t start_ = 0;  ///< behind a byte order mark
   bool is_array_ = false;
   std::uint64_t skipped_ = 0;  ///< records in front of the first one that is kept
   std::vector<std::uint64_t> begins_;

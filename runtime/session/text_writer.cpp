@@ -27,7 +27,7 @@ Result<TextModel> TextModel::create(const Model& model, std::int64_t vocabulary)
   out.vocabulary_ = vocabulary;
   if (!model.tokenizer) return out;
   GRAFT_TRY_ASSIGN(text::Tokenizer tokenizer, tokenizer_of(model));
-  out.stop_tokens_ = stop_tokens_of(model, tokenizer);
+  out.stop_tokens_ = stop_tokens_of(model.metadata, tokenizer);
   out.tokenizer_.emplace(std::move(tokenizer));
   return out;
 }

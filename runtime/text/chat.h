@@ -15,13 +15,15 @@ namespace graft::text {
 struct ChatMessage {
   std::string role;  ///< "system", "user" or "assistant"
   std::string text;
+  bool learned = true;  ///< training learns what the assistant says in it
 };
 
 /// A stretch of a rendered conversation.
 struct ChatPart {
   std::string text;
-  bool special = false;  ///< the name of one token, such as "<|im_end|>"
-  bool reply = false;    ///< what the assistant says, with the token that ends it: what training learns
+  bool own = false;        ///< the template's own text, which may spell special tokens such as "<|im_end|>"
+  bool reply = false;      ///< what the assistant says, with the token that ends it: what training learns
+  bool unlearned = false;  ///< the same of a message that is not to be learned
 };
 
 /// "alpaca", "chatml", "gemma", "llama2" and "llama3".
@@ -39,22 +41,28 @@ struct ChatRequest {
   std::string
       variables;    ///< an object of whatever else the template reads, as {"enable_thinking": false}; may be empty
   bool ask = true;  ///< with what makes the assistant speak next
+  /// For training: each reply ends with a token that ends texts. If the template writes none, one is added.
+  bool learn = false;
+  std::vector<TokenId> stops = {};  ///< tokens that end a text, besides the tokenizer's own
 };
 
 std::string json_of(std::span<const ChatMessage> messages);
-/// For formats by name. invalid_argument: no such list, or contents that are no texts.
+/// For formats by name. invalid_argument: no such list, contents that are no texts, or a "weight" or "train" as below.
 Result<std::vector<ChatMessage>> messages_of_json(std::string_view json);
 
 /// The conversation as the template says it. What it writes itself may spell special tokens of `tokenizer`; what it was
-/// given stays text. What the assistant says is a reply: what {% generation %} holds, or else what stands between where
-/// asking for that message ends and the token that ends it.
-/// invalid_argument: what Template::render says.
+/// given stays text. A message's role counts as the template's own text if the template or every family knows it.
+///
+/// Without `ask`, what the assistant says is a reply: what {% generation %} holds, or else what stands between where
+/// asking for that message ends and the token that ends it. A message with "weight": 0 or "train": false is no reply.
+/// invalid_argument: what Template::render says; for `learn`, other weights, weights of messages that are not the
+/// assistant's, and replies that no known token ends.
 Result<std::vector<ChatPart>> render_chat(const jinja::Template& program, const Tokenizer& tokenizer,
                                           const ChatRequest& request);
 
-/// Special parts become their tokens, or text where the vocabulary has no such token; neighbouring text is encoded as
-/// one. Nothing is put before or after. `continued`: as EncodeOptions.
+/// The parts as one text, of which only own parts spell special tokens. Nothing is put before or after. `continued`: as
+/// EncodeOptions. `replies` (may be null): for each id, whether its text is a reply's, at least in part.
 Result<std::vector<TokenId>> encode_chat(const Tokenizer& tokenizer, std::span<const ChatPart> parts,
-                                         bool continued = false);
+                                         bool continued = false, std::vector<bool>* replies = nullptr);
 
 }  // namespace graft::text

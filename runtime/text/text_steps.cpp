@@ -21,7 +21,8 @@ char32_t nmt(char32_t v) {
 char32_t cleaned(char32_t v) {
   if (v == 0 || v == 0xFFFD) return kGone;
   if (is_white_space(v)) return ' ';
-  return char_class(v) == CharClass::other ? kGone : v;
+  const bool is_other = char_class(v) == CharClass::other && category(v) != Category::cn;
+  return is_other && is_in_unicode_8(v) ? kGone : v;
 }
 
 }  // namespace
@@ -44,10 +45,11 @@ std::string by_character(StepKind kind, std::string_view text) {
         }
         break;
       case StepKind::drop_marks:
-        if (char_class(v) == CharClass::mark || char_class(v) == CharClass::nonspacing_mark) v = kGone;
+        if ((char_class(v) == CharClass::mark || char_class(v) == CharClass::nonspacing_mark) && is_in_unicode_9(v))
+          v = kGone;
         break;
       case StepKind::drop_nonspacing:
-        if (char_class(v) == CharClass::nonspacing_mark) v = kGone;
+        if (char_class(v) == CharClass::nonspacing_mark && is_in_unicode_8(v)) v = kGone;
         break;
       case StepKind::clean: v = cleaned(v); break;
       case StepKind::nmt: v = nmt(v); break;

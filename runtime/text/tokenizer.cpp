@@ -61,6 +61,8 @@ std::size_t trailing_space(std::string_view text) {
   return end;
 }
 
+bool all_zero(std::string_view marks) { return marks.find_first_not_of('\0') == std::string_view::npos; }
+
 bool begins_with_word(std::string_view text) { return !text.empty() && is_word(first_code_point(text).value); }
 
 bool ends_in_word(std::string_view text) {
@@ -102,13 +104,30 @@ struct Tokenizer::State {
   State(Vocabulary given, Pipeline steps)
       : vocabulary(std::move(given)), pieces(vocabulary), pipeline(std::move(steps)) {}
 
+  /// One search for special tokens in a text.
+  struct Search {
+    enum class Where : std::uint8_t {
+      raw,
+      marked,  ///< in a text with marks: control tokens that other texts are searched for once they are normalized
+      normal
+    };
+    Where where = Where::raw;
+    bool control = false;                              ///< control tokens, too
+    std::string_view marks = {};                       ///< as in EncodeOptions
+    std::size_t offset = 0;                            ///< where the text begins in the whole
+    std::vector<EncodedStretch>* stretches = nullptr;  ///< what is found
+  };
+
   Status index_special();
-  TokenId special_at(std::string_view text, bool in_normal, bool parse_special) const;
+  TokenId special_at(std::string_view text, std::size_t at, const Search& search) const;
   template <typename OnStretch>
-  Status cut_at_special(std::string_view text, bool in_normal, bool parse_special, std::vector<TokenId>& out,
+  Status cut_at_special(std::string_view text, const Search& search, std::vector<TokenId>& out,
                         OnStretch on_stretch) const;
   Status encode_normal(std::string text, bool first, std::vector<TokenId>& out) const;
-  Status encode_all(std::string_view text, const EncodeOptions& options, std::vector<TokenId>& out) const;
+  Status encode_stretch(std::string_view text, std::size_t begin, const EncodeOptions& options,
+                        std::vector<TokenId>& out) const;
+  Status encode_all(std::string_view text, const EncodeOptions& options, std::vector<TokenId>& out,
+                    std::vector<EncodedStretch>* stretches) const;
   const std::string& spelling(TokenId id) const {
     const auto normal = normal_spellings.find(id);
     return normal != normal_spellings.end() ? normal->second : vocabulary.tokens[static_cast<std::size_t>(id)].text;
@@ -150,28 +169,36 @@ Status Tokenizer::State::index_special() {
   return {};
 }
 
-/// The special token at `text`'s start, the longest one; kNoToken where there is none.
-TokenId Tokenizer::State::special_at(std::string_view text, bool in_normal, bool parse_special) const {
-  for (const TokenId id : (in_normal ? special_normal : special)[static_cast<unsigned char>(text[0])]) {
-    if (vocabulary.tokens[static_cast<std::size_t>(id)].kind != TokenKind::user_defined && !parse_special) continue;
-    if (text.starts_with(spelling(id))) return id;
+/// The special token that begins at that place, the longest one; kNoToken where there is none.
+TokenId Tokenizer::State::special_at(std::string_view text, std::size_t at, const Search& search) const {
+  using Where = Search::Where;
+  const auto& table = search.where == Where::raw ? special : search.where == Where::marked ? named : special_normal;
+  for (const TokenId id : table[static_cast<unsigned char>(text[at])]) {
+    const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
+    const bool control = token.kind != TokenKind::user_defined;
+    if (control && !search.control) continue;
+    if (search.where == Where::marked && !(control && token.normalized)) continue;
+    const std::string& spelled = search.where == Where::normal ? spelling(id) : token.text;
+    if (!text.substr(at).starts_with(spelled)) continue;
+    if (control && !search.marks.empty() && !all_zero(search.marks.substr(at, spelled.size()))) continue;
+    return id;
   }
   return kNoToken;
 }
 
 /// Calls on_stretch(stretch, where it begins) for what lies between special tokens, which go to `out` themselves.
 template <typename OnStretch>
-Status Tokenizer::State::cut_at_special(std::string_view text, bool in_normal, bool parse_special,
-                                        std::vector<TokenId>& out, OnStretch on_stretch) const {
+Status Tokenizer::State::cut_at_special(std::string_view text, const Search& search, std::vector<TokenId>& out,
+                                        OnStretch on_stretch) const {
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
-    const TokenId id = special_at(text.substr(at), in_normal, parse_special);
+    const TokenId id = special_at(text, at, search);
     if (id == kNoToken) {
       ++at;
       continue;
     }
     const Token& token = vocabulary.tokens[static_cast<std::size_t>(id)];
-    const std::size_t end = at + spelling(id).size();
+    const std::size_t end = at + (search.where == Search::Where::normal ? spelling(id) : token.text).size();
     if (token.single_word && (ends_in_word(text.substr(0, at)) || begins_with_word(text.substr(end)))) {
       at = end;
       continue;
@@ -179,6 +206,9 @@ Status Tokenizer::State::cut_at_special(std::string_view text, bool in_normal, b
     std::string_view stretch = text.substr(begin, at - begin);
     if (token.strip_left) stretch = stretch.substr(0, trailing_space(stretch));
     if (!stretch.empty()) GRAFT_TRY(on_stretch(stretch, begin));
+    if (search.stretches != nullptr) {
+      search.stretches->push_back({search.offset + at, search.offset + end, out.size(), true});
+    }
     out.push_back(id);
     at = end;
     if (token.strip_right) at += leading_space(text.substr(at));
@@ -193,17 +223,36 @@ Status Tokenizer::State::encode_normal(std::string text, bool first, std::vector
   return {};
 }
 
-Status Tokenizer::State::encode_all(std::string_view text, const EncodeOptions& options,
-                                    std::vector<TokenId>& out) const {
-  const auto encode_stretch = [&](std::string_view stretch, std::size_t begin) -> Status {
-    const bool first = begin == 0 && !options.continued;
-    GRAFT_TRY_ASSIGN(std::string normal, pipeline.normalize(stretch, first));
-    if (normal_spellings.empty()) return encode_normal(std::move(normal), first, out);
-    return cut_at_special(normal, true, options.parse_special, out, [&](std::string_view part, std::size_t at) {
-      return encode_normal(std::string(part), first && at == 0, out);
-    });
+/// A text without special tokens but those that are looked for in normalized text.
+Status Tokenizer::State::encode_stretch(std::string_view text, std::size_t begin, const EncodeOptions& options,
+                                        std::vector<TokenId>& out) const {
+  const bool first = begin == 0 && !options.continued;
+  GRAFT_TRY_ASSIGN(std::string normal, pipeline.normalize(text, first));
+  if (normal_spellings.empty()) return encode_normal(std::move(normal), first, out);
+  // Bytes of normalized text have no marks of their own.
+  const bool is_own = options.marks.empty() || all_zero(options.marks.substr(begin, text.size()));
+  const Search search{.where = Search::Where::normal, .control = options.parse_special && is_own};
+  return cut_at_special(normal, search, out, [&](std::string_view part, std::size_t at) {
+    return encode_normal(std::string(part), first && at == 0, out);
+  });
+}
+
+Status Tokenizer::State::encode_all(std::string_view text, const EncodeOptions& options, std::vector<TokenId>& out,
+                                    std::vector<EncodedStretch>* stretches) const {
+  const auto encode = [&](std::string_view stretch, std::size_t begin) {
+    if (stretches != nullptr) stretches->push_back({begin, begin + stretch.size(), out.size(), false});
+    return encode_stretch(stretch, begin, options, out);
   };
-  return cut_at_special(text, false, options.parse_special, out, encode_stretch);
+  Search search{.control = options.parse_special, .marks = options.marks, .stretches = stretches};
+  return cut_at_special(text, search, out, [&](std::string_view stretch, std::size_t begin) {
+    if (options.marks.empty() || normal_spellings.empty()) return encode(stretch, begin);
+    Search marked = search;
+    marked.where = Search::Where::marked;
+    marked.marks = options.marks.substr(begin, stretch.size());
+    marked.offset = begin;
+    return cut_at_special(stretch, marked, out,
+                          [&](std::string_view part, std::size_t at) { return encode(part, begin + at); });
+  });
 }
 
 Tokenizer::Tokenizer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -228,7 +277,8 @@ Result<Tokenizer> Tokenizer::make(Vocabulary vocabulary) {
   return Tokenizer(std::move(state));
 }
 
-Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const EncodeOptions& options,
+                                               std::vector<EncodedStretch>* stretches) const {
   if (text.size() >= kLongestText) {
     return invalid("A text of ", text.size(), " bytes is too long to be encoded at once; the limit is ", kLongestText,
                    ".");
@@ -236,7 +286,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, const Enco
   const Vocabulary& vocabulary = state_->vocabulary;
   std::vector<TokenId> out;
   if (options.add_special) out = vocabulary.before;
-  GRAFT_TRY(state_->encode_all(text, options, out));
+  GRAFT_TRY(state_->encode_all(text, options, out, stretches));
   if (options.add_special) out.insert(out.end(), vocabulary.after.begin(), vocabulary.after.end());
   return out;
 }
@@ -266,7 +316,8 @@ Result<std::string> StreamDecoder::push(TokenId id) {
   }
   const Vocabulary& vocabulary = tokenizer_->vocabulary();
   const TokenKind kind = vocabulary.tokens[static_cast<std::size_t>(id)].kind;
-  if (kind == TokenKind::control && options_.skip_control) return std::string();
+  const bool special = kind == TokenKind::control || kind == TokenKind::unknown;
+  if (special && options_.skip_control) return std::string();
   std::string_view bytes = tokenizer_->bytes_of(id);
   const bool prefixed = (vocabulary.algorithm == Algorithm::word_piece && !vocabulary.by_steps) ||
                         vocabulary.space_prefix != SpacePrefix::none;

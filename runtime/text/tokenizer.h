@@ -16,14 +16,23 @@
 namespace graft::text {
 
 struct EncodeOptions {
-  bool add_special = true;     ///< put Vocabulary::before and after around the text
-  bool parse_special = false;  ///< control tokens that are spelled out in the text become their ids; leave off for
-                               ///< text from outside, which must not be able to forge them
-  bool continued = false;      ///< the text goes on with another: no space is put before it that only a first one gets
+  bool add_special = true;      ///< put Vocabulary::before and after around the text
+  bool parse_special = false;   ///< control tokens that are spelled out in the text become their ids; leave off for
+                                ///< text from outside, which must not be able to forge them
+  bool continued = false;       ///< the text goes on with another: no space is put before it that only a first one gets
+  std::string_view marks = {};  ///< a mark for each byte of the text: with parse_special, control tokens are read only
+                                ///< where all marks are zero. Empty: everywhere
+};
+
+/// A special token in an encoded text, or the text between two of them. Spaces that a token strips are in neither.
+struct EncodedStretch {
+  std::size_t begin, end;  ///< bytes of the text
+  std::size_t first;       ///< index of its first id
+  bool special;
 };
 
 struct DecodeOptions {
-  bool skip_control = true;  ///< control tokens leave nothing; otherwise they are spelled out
+  bool skip_control = true;  ///< control tokens and the unknown token leave nothing; otherwise they are spelled out
   bool at_start = true;      ///< the ids begin a text: the space that encoding put before it is dropped
 };
 
@@ -37,8 +46,9 @@ class Tokenizer {
 
   /// Bytes of `text` that are not valid UTF-8 are kept where the vocabulary can express bytes.
   /// invalid_argument: a text of 1 GiB or more, or one with a character for which the vocabulary has neither a token,
-  /// byte tokens, nor an unknown token.
-  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options = {}) const;
+  /// byte tokens, nor an unknown token. `stretches` (may be null): appends the stretches of the text, in order.
+  Result<std::vector<TokenId>> encode(std::string_view text, const EncodeOptions& options = {},
+                                      std::vector<EncodedStretch>* stretches = nullptr) const;
 
   /// Valid UTF-8: bytes that form no character become U+FFFD. invalid_argument: an id outside of the vocabulary.
   Result<std::string> decode(std::span<const TokenId> ids, const DecodeOptions& options = {}) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <unordered_map>
 
 #include "platform/base/stable_sort.h"
@@ -14,7 +15,7 @@ constexpr char32_t kHangulFirst = 0xAC00, kHangulCount = 11172;
 constexpr char32_t kLeadFirst = 0x1100, kVowelFirst = 0x1161, kTailFirst = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTails = 28;
 
-std::uint8_t run_value(std::span<const std::uint32_t> runs, char32_t value) {
+std::uint8_t run_value(const std::vector<std::uint32_t>& runs, char32_t value) {
   if (value >= kInvalidByte) return 0;
   const auto after = std::upper_bound(runs.begin(), runs.end(), static_cast<std::uint32_t>(value) << 8 | 0xFF);
   return static_cast<std::uint8_t>(*std::prev(after) & 0xFF);
@@ -35,9 +36,10 @@ constexpr std::uint64_t kPartMask = 0x1FFFFF;
 
 /// The full compatibility decomposition; empty where there is none.
 std::span<const std::uint32_t> compatibility(char32_t value) {
-  const auto found = std::lower_bound(kCompatibility.begin(), kCompatibility.end(), std::uint64_t{value} << 40);
-  if (value >= kInvalidByte || found == kCompatibility.end() || *found >> 40 != value) return {};
-  return kCompatibilityParts.subspan(*found & 0xFFFFFF, *found >> 24 & 0xFFFF);
+  const auto& [places, parts] = compatibility_table();
+  const auto found = std::ranges::lower_bound(places, std::uint64_t{value} << 40);
+  if (value >= kInvalidByte || found == places.end() || *found >> 40 != value) return {};
+  return std::span(parts).subspan(*found & 0xFFFFFF, *found >> 24 & 0xFFFF);
 }
 
 void append_decomposed(std::u32string& out, char32_t value, bool compatible = false) {
@@ -54,8 +56,8 @@ void append_decomposed(std::u32string& out, char32_t value, bool compatible = fa
     if (index % kTails != 0) out += char32_t{kTailFirst + index % kTails};
     return;
   }
-  const auto found = std::lower_bound(kDecompositions.begin(), kDecompositions.end(), std::uint64_t{value} << 43);
-  if (value >= kInvalidByte || found == kDecompositions.end() || *found >> 43 != value) {
+  const auto found = std::ranges::lower_bound(decompositions(), std::uint64_t{value} << 43);
+  if (value >= kInvalidByte || found == decompositions().end() || *found >> 43 != value) {
     out += value;
     return;
   }
@@ -68,7 +70,7 @@ void append_decomposed(std::u32string& out, char32_t value, bool compatible = fa
 const std::unordered_map<std::uint64_t, char32_t>& compositions() {
   static const auto table = [] {
     std::unordered_map<std::uint64_t, char32_t> out;
-    for (const std::uint64_t entry : kDecompositions) {
+    for (const std::uint64_t entry : decompositions()) {
       if ((entry & 1) != 0)
         out.emplace(entry >> 1 & ((std::uint64_t{1} << 42) - 1), static_cast<char32_t>(entry >> 43));
     }
@@ -95,7 +97,7 @@ std::u32string compose(const std::u32string& text) {
   std::size_t starter = std::u32string::npos;
   int last_class = -1;  // of what follows the starter in `out`; -1 where nothing does
   for (const char32_t value : text) {
-    const int cls = run_value(kCombiningRuns, value);
+    const int cls = run_value(combining_runs(), value);
     if (starter != std::u32string::npos && last_class < cls) {
       if (const char32_t pair = composed(out[starter], value); pair != 0) {
         out[starter] = pair;
@@ -187,7 +189,7 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
-Category category(char32_t value) { return static_cast<Category>(run_value(kCategoryRuns, value)); }
+Category category(char32_t value) { return static_cast<Category>(run_value(category_runs(), value)); }
 
 CharClass char_class(char32_t value) {
   const Category c = category(value);
@@ -200,12 +202,13 @@ CharClass char_class(char32_t value) {
   return c <= Category::so ? CharClass::symbol : CharClass::separator;
 }
 
-std::uint8_t script(char32_t value) { return run_value(kScriptRuns, value); }
+std::uint8_t script(char32_t value) { return run_value(script_runs(), value); }
 
 std::uint8_t script_number(std::string_view name) {
   const auto same = [](char a, char b) { return (a | 0x20) == (b | 0x20); };
-  for (std::size_t i = 1; i < kScriptNames.size(); ++i) {
-    if (std::ranges::equal(kScriptNames[i], name, same)) return static_cast<std::uint8_t>(i);
+  const auto& names = script_names();
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    if (std::ranges::equal(names[i], name, same)) return static_cast<std::uint8_t>(i);
   }
   return 0;
 }
@@ -220,8 +223,11 @@ bool is_word(char32_t v) {
 
 bool is_punctuation(char32_t v) {
   if (v < 0x80) return v > ' ' && v < 0x7F && char_class(v) != CharClass::letter && char_class(v) != CharClass::number;
-  return char_class(v) == CharClass::punctuation;
+  return char_class(v) == CharClass::punctuation && is_in_unicode_8(v);
 }
+
+bool is_in_unicode_8(char32_t value) { return run_value(age_runs(), value) == 1; }
+bool is_in_unicode_9(char32_t value) { return run_value(age_runs(), value) != 0; }
 
 bool is_ideograph(char32_t v) {
   return (v >= 0x4E00 && v <= 0x9FFF) || (v >= 0x3400 && v <= 0x4DBF) || (v >= 0x20000 && v <= 0x2A6DF) ||
@@ -236,9 +242,8 @@ bool is_white_space(char32_t value) {
 }
 
 char32_t to_lower(char32_t value) {
-  const auto after = std::upper_bound(kLowerRuns.begin(), kLowerRuns.end(), value,
-                                      [](char32_t v, const LowerRun& run) { return v < run.first; });
-  if (after == kLowerRuns.begin()) return value;
+  const auto after = std::ranges::upper_bound(lower_runs(), value, {}, &LowerRun::first);
+  if (after == lower_runs().begin()) return value;
   const LowerRun& run = *std::prev(after);
   if (value > run.last || (value - run.first) % run.step != 0) return value;
   return static_cast<char32_t>(static_cast<std::int32_t>(value) + run.delta);
@@ -247,7 +252,7 @@ char32_t to_lower(char32_t value) {
 std::u32string normal_form_d(std::u32string_view text, bool compatible) {
   std::u32string out;
   for (const char32_t value : text) append_decomposed(out, value, compatible);
-  const auto cls = [](char32_t value) { return run_value(kCombiningRuns, value); };
+  const auto cls = [](char32_t value) { return run_value(combining_runs(), value); };
   for (auto at = out.begin(); at != out.end();) {
     const auto marks = std::find_if(at, out.end(), [&](char32_t v) { return cls(v) != 0; });
     at = std::find_if(marks, out.end(), [&](char32_t v) { return cls(v) == 0; });

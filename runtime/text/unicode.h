@@ -86,9 +86,12 @@ std::uint8_t script(char32_t value);
 std::uint8_t script_number(std::string_view name);
 /// \w: letters, marks, decimal digits, connecting punctuation, joiners and whatever else is alphabetic.
 bool is_word(char32_t value);
-/// \p{P}, and all printable ASCII that is neither letter, digit nor space.
+/// \p{P} of Unicode 8, and all printable ASCII that is neither letter, digit nor space.
 bool is_punctuation(char32_t value);
 bool is_ideograph(char32_t value);
+/// Whether Unicode 8 (9) had the character: steps that an old library defines know no later ones.
+bool is_in_unicode_8(char32_t value);
+bool is_in_unicode_9(char32_t value);
 /// The property White_Space, as \s in a Unicode regular expression.
 bool is_white_space(char32_t value);
 /// The simple lower case form; `value` itself where there is none.

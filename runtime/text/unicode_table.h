@@ -1,9 +1,9 @@
-// The generated Unicode tables; unicode.cpp alone reads them.
+// The Unicode tables, unpacked from unicode.bin when they are first read; unicode.cpp alone reads them.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
+#include <vector>
 
 namespace graft::text {
 
@@ -15,19 +15,26 @@ struct LowerRun {
   std::int32_t delta;
 };
 
+/// Full compatibility decompositions.
+struct Compatibility {
+  std::vector<std::uint64_t> places;  ///< in order: code point << 40 | count << 24 | where in `parts` it begins
+  std::vector<std::uint32_t> parts;
+};
+
 /// Run starts in order: code point << 8 | Category.
-extern const std::span<const std::uint32_t> kCategoryRuns;
+const std::vector<std::uint32_t>& category_runs();
 /// Run starts in order: code point << 8 | canonical combining class.
-extern const std::span<const std::uint32_t> kCombiningRuns;
-extern const std::span<const LowerRun> kLowerRuns;
+const std::vector<std::uint32_t>& combining_runs();
+/// Run starts in order: code point << 8 | index of the script in script_names().
+const std::vector<std::uint32_t>& script_runs();
+/// Run starts in order: code point << 8 | 1 where Unicode 8 had it, 2 where Unicode 9 was the first that had it, else
+/// 0.
+const std::vector<std::uint32_t>& age_runs();
+const std::vector<LowerRun>& lower_runs();
 /// In order: code point << 43 | first part << 22 | second part (0 for none) << 1 | 1 where NFC composes it again.
-extern const std::span<const std::uint64_t> kDecompositions;
-/// In order: code point << 40 | count << 24 | where in kCompatibilityParts its full compatibility decomposition begins.
-extern const std::span<const std::uint64_t> kCompatibility;
-extern const std::span<const std::uint32_t> kCompatibilityParts;
-/// Scripts as perl spells them, the first for what has none; run starts in order: code point << 8 | index of the
-/// script.
-extern const std::span<const std::string_view> kScriptNames;
-extern const std::span<const std::uint32_t> kScriptRuns;
+const std::vector<std::uint64_t>& decompositions();
+const Compatibility& compatibility_table();
+/// As the Unicode Character Database spells them, the first for code points that have none.
+const std::vector<std::string_view>& script_names();
 
 }  // namespace graft::text

@@ -45,6 +45,40 @@ class TextRecords(LetterTest):
         self.assertIn("Data: 3 records, 1 sample of 40 tokens", said)
         self.assertNotIn("left out", said)
 
+    def test_faults_of_a_record_say_where_they_are(self):
+        good = b'{"text": "ab"}\n'
+        for line, said in ((b'{"text": "x\\ud83dy"}', "at byte 17 stands half a surrogate pair"),
+                           (b'{"text": "x\xff"}', "at byte 11 stands a byte that is no UTF-8"),
+                           (b'{"text": NaN}', "at byte 9 stands NaN or Infinity"),
+                           (b'{"text": -Infinity}', "stands NaN or Infinity")):
+            with open(self.path("data.jsonl"), "wb") as out:
+                out.write(good + line + b"\n")
+            run = self.run_graft("eval", "m.graft", "--data", "jsonl:data.jsonl", "--seq", 8)
+            self.assertNotEqual(run.returncode, 0)
+            self.assertIn("line 2", run.stderr)
+            self.assertIn(said, run.stderr)
+
+    def test_a_byte_order_mark_is_passed_over(self):
+        for text in (b'{"text": "ab"}\n{"text": "cd"}\n', b'[{"text": "ab"}, {"text": "cd"}]'):
+            for mark in (b"", b"\xef\xbb\xbf"):
+                with open(self.path("data.jsonl"), "wb") as out:
+                    out.write(mark + text)
+                self.assertEqual(self.told("--seq", 8)[0]["records"], 2)
+
+    def test_messages_that_are_not_learned(self):
+        write_model(self.path("chat"), chat_template=CHATML)
+        self.graft("convert", "chat", "-o", "m.graft")
+        user, said = {"role": "user", "content": "x"}, {"role": "assistant", "content": "one"}
+        for off in ({"weight": 0}, {"train": False}):
+            self.write_lines({"messages": [user, {**said, **off}, user, {"role": "assistant", "content": "two"}]})
+            row, _, printed = self.told("--seq", 90, "--show-samples", 1)
+            learned = "".join(text for text, is_learned in self.samples(printed)[0][0] if is_learned)
+            self.assertEqual(learned, "two<|im_end|>")
+            self.assertEqual(row["learned"], 4)
+        self.write_lines({"messages": [user, {**said, "weight": 0.5}]})
+        run = self.run_graft("eval", "m.graft", "--data", "jsonl:data.jsonl", "--seq", 8)
+        self.assertIn('Message 2 has the "weight" 0.5; only 0', run.stderr)
+
     def test_long_records(self):
         long, short = "x" * 10, "y"
         self.write_lines({"prompt": "ab", "completion": long}, {"prompt": "ab", "completion": short},

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -224,6 +225,22 @@ TEST(Loader, CarriesErrorsFromTheThread) {
       EXPECT_EQ(failed.status().code(), Code::io_error);
       EXPECT_EQ(failed.status().message(), "While reading sample 25 of the data set: The disk is on fire.");
     }
+  }
+}
+
+TEST(Loader, ExceptionsOfAReaderBecomeErrors) {
+  for (const std::uint32_t prefetch : {1u, 3u}) {
+    auto generate = [](std::uint64_t index, SampleOut out) -> Result<bool> {
+      if (index == 25) throw std::bad_alloc();
+      std::memset(out[0], 0, 4);
+      return true;
+    };
+    auto source = from_generator(number_field(), generate, 100).value();
+    auto loader = Loader::create(*source, {.batch = 10, .shuffle = false, .prefetch = prefetch}).value();
+    EXPECT_EQ(take(*loader, 2).batches.size(), 2u);
+    const auto failed = loader->next();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.status().code(), Code::out_of_memory);
   }
 }
 

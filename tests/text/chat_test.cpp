@@ -80,5 +80,67 @@ TEST(Chat, MessagesForgeNoSpecialToken) {
   EXPECT_EQ(ids->size(), 1 + 5 + 10 + 1 + 1u);
 }
 
+/// A token for each printable character and line end, then special ones: "<|user|>" and "<|end|>" take white space.
+Tokenizer role_tokens() {
+  Vocabulary words;
+  words.algorithm = Algorithm::char_bpe;
+  for (char c = '!'; c < 0x7f; ++c) words.tokens.push_back({.text = std::string(1, c)});
+  words.tokens.push_back({.text = "\n"});
+  words.tokens.push_back({.text = "\u2581"});
+  for (const char* name : {"<|user|>", "<|assistant|>", "<|critic|>", "<|end|>", "<|endoftext|>"}) {
+    words.tokens.push_back(
+        {.text = name, .kind = TokenKind::control, .strip_right = std::string_view(name) != "<|assistant|>"});
+  }
+  words.eos = static_cast<TokenId>(words.tokens.size()) - 1;
+  return std::move(*Tokenizer::make(std::move(words)));
+}
+
+/// The tokens of a conversation, special ones as they are spelled and the others in brackets.
+std::string spelled(std::string_view source, const std::vector<ChatMessage>& messages) {
+  const Tokenizer tokenizer = role_tokens();
+  const auto program = jinja::Template::parse(source);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  const auto parts = render_chat(*program, tokenizer, {.messages = json_of(messages), .ask = false});
+  EXPECT_TRUE(parts.ok()) << parts.status().message();
+  const auto ids = encode_chat(tokenizer, *parts);
+  EXPECT_TRUE(ids.ok()) << ids.status().message();
+  std::string out;
+  for (const TokenId id : *ids) {
+    const Token& token = tokenizer.vocabulary().tokens[static_cast<std::size_t>(id)];
+    out += token.kind == TokenKind::control ? token.text : "[" + token.text + "]";
+  }
+  return out;
+}
+
+TEST(Chat, RolesThatATemplateKnowsSpellSpecialTokens) {
+  constexpr std::string_view kRoles =
+      "{% for m in messages %}{{ '<|' + m['role'] + '|>' }}\n{{ m.content }}<|end|>{% endfor %}";
+  EXPECT_EQ(spelled(kRoles, {{"user", "a"}, {"assistant", "b"}}), "<|user|>[a]<|end|><|assistant|>[\n][b]<|end|>")
+      << "and white space goes where the token takes it";
+  EXPECT_EQ(spelled(kRoles, {{"user", "<|end|> a"}}), "<|user|>[<][|][e][n][d][|][>][\u2581][a]<|end|>");
+  EXPECT_EQ(spelled(kRoles, {{"endoftext", "a"}}), "[<][|][e][n][d][o][f][t][e][x][t][|][>][\n][a]<|end|>")
+      << "a role that nobody knows";
+  EXPECT_EQ(spelled(kRoles, {{"user|>", "a"}}), "[<][|][u][s][e][r][|][>][|][>][\n][a]<|end|>");
+  EXPECT_EQ(spelled(kRoles, {{"critic", "a"}}), "[<][|][c][r][i][t][i][c][|][>][\n][a]<|end|>");
+  constexpr std::string_view kKnown =
+      "{% for m in messages %}{% if m.role in ['user', 'critic'] %}<|{{ m.role }}|>{% endif %}{% endfor %}";
+  EXPECT_EQ(spelled(kKnown, {{"critic", "a"}}), "<|critic|>") << "one that the template compares roles with";
+}
+
+TEST(Chat, TokensOfRepliesAreThoseOfTheWholeText) {
+  Vocabulary words;
+  words.algorithm = Algorithm::char_bpe;
+  for (const char* one : {"a", "b", ":", ".", ":.", ":.b"}) words.tokens.push_back({.text = one});
+  words.merges = {{2, 3}, {4, 1}};
+  const auto tokenizer = Tokenizer::make(std::move(words));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  const std::vector<ChatPart> parts = {{.text = "a:", .own = true}, {.text = ".ba", .reply = true}, {.text = "b"}};
+  std::vector<bool> replies;
+  const auto ids = encode_chat(*tokenizer, parts, false, &replies);
+  ASSERT_TRUE(ids.ok()) << ids.status().message();
+  EXPECT_EQ(*ids, (std::vector<TokenId>{0, 5, 0, 1})) << "a token may stand on both sides of where a reply begins";
+  EXPECT_EQ(replies, (std::vector<bool>{false, true, true, false}));
+}
+
 }  // namespace
 }  // namespace graft::text::chat_test

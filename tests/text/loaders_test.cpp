@@ -115,6 +115,62 @@ TEST(TokenizerJson, SmallFilesAndTheirFaults) {
             reading + "The split behavior \"Strange\" is not supported.");
 }
 
+TEST(TokenizerJson, ModelsWithoutATypeAreKnownByTheirMembers) {
+  const auto algorithm = [](const std::string& model) {
+    const auto vocabulary = convert::load_tokenizer_json("{\"model\":{" + model + "}}");
+    return vocabulary.ok() ? std::string(algorithm_name(vocabulary->algorithm)) : vocabulary.status().message();
+  };
+  const std::string words = R"("unk_token":"a","vocab":{"a":0,"b":1})";
+  EXPECT_EQ(algorithm(words + R"(,"merges":[])"), "char_bpe");
+  EXPECT_EQ(algorithm(words + R"(,"continuing_subword_prefix":"##","max_input_chars_per_word":100)"), "word_piece");
+  EXPECT_EQ(algorithm(words + R"(,"continuing_subword_prefix":"##")"), "word_level");
+  EXPECT_EQ(algorithm(R"("vocab":[["a",-1]])"), "unigram");
+  EXPECT_NE(algorithm(R"("vocab":{"a":0})").find("its members are those of none"), std::string::npos);
+}
+
+/// Their own pre-tokenizers as their files spell them.
+TEST(TokenizerJson, GgufNamesTheFamiliesPreTokenizers) {
+  const auto name = [](const std::string& steps, bool* exact) {
+    const auto vocabulary = convert::load_tokenizer_json(
+        R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},"pre_tokenizer":)"
+        R"({"type":"Sequence","pretokenizers":[)" +
+        steps + "]}}");
+    EXPECT_TRUE(vocabulary.ok()) << vocabulary.status().message();
+    return vocabulary.ok() ? std::string(convert::gguf_pre_name(*vocabulary, exact)) : std::string();
+  };
+  const auto split = [](const std::string& pattern, const std::string& how) {
+    return R"({"type":"Split","pattern":{"Regex":")" + pattern + R"("},)" + how + "},";
+  };
+  const std::string bytes = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})";
+  const std::string isolated = R"("behavior":"Isolated","invert":false)";
+  bool exact = false;
+  // gpt-oss keeps the matches alone.
+  const std::string o200k =
+      R"([^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+      R"(|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+      R"(|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)";
+  EXPECT_EQ(name(split(o200k, R"("behavior":"Removed","invert":true)") + bytes, &exact), "gpt-4o");
+  EXPECT_TRUE(exact);
+  // DeepSeek-V3's file has line ends in its pattern.
+  const std::string deepseek =
+      R"([!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*)"
+      R"(|\\s*[\r\n]+|\\s+(?!\\S)|\\s+)";
+  EXPECT_EQ(name(split(R"(\\p{N}{1,3})", isolated) + split("[\u4E00-\u9FA5\u3040-\u309F\u30A0-\u30FF]+", isolated) +
+                     split(deepseek, isolated) + bytes,
+                 &exact),
+            "deepseek-v3");
+  EXPECT_TRUE(exact);
+  // llama.cpp lacks a step of Falcon's.
+  std::string digits = split("[0-9][0-9][0-9]", isolated);
+  digits.pop_back();
+  EXPECT_EQ(name(R"({"type":"Punctuation","behavior":"Contiguous"},{"type":"ByteLevel","add_prefix_space":false,)"
+                 R"("use_regex":true},{"type":"Digits","individual_digits":false},)" +
+                     digits,
+                 &exact),
+            "falcon");
+  EXPECT_FALSE(exact);
+}
+
 TEST(TokenizerJson, UnigramAndWordPiece) {
   auto unigram = convert::load_tokenizer_json(
       R"({"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["\u2581a",-1],["b",-2]]},)"

@@ -65,16 +65,16 @@ TEST(Template, IsBounded) {
 
 TEST(Template, KnowsWhereBytesComeFrom) {
   const std::vector<TemplateInput> inputs = {
-      {"messages", R"([{"role": "user", "content": "u"}, {"content": "xy", "role": "assistant"}])",
+      {"messages", R"([{"role": "user", "content": "u"}, {"content": "xy", "role": "assistant"}, {"role": "me"}])",
        Origin::conversation},
       {"bos_token", R"("<s>")", Origin::model}};
   const auto out = rendered(
-      "{{ bos_token }}{% for m in messages %}{{ m.role | upper ~ ':' ~ m.content[::-1] }}{% endfor %}", inputs);
+      "{{ bos_token }}{% for m in messages %}{{ m.role | upper ~ ':' ~ (m.content or '')[::-1] }}{% endfor %}", inputs);
   ASSERT_TRUE(out.ok()) << out.status().message();
-  EXPECT_EQ(out->text.bytes, "<s>USER:uASSISTANT:yx");
-  const std::string expected = std::string("\0\0\0", 3) + "\1\1\1\1" + std::string(1, '\0') + "\1" +
-                               "\1\1\1\1\1\1\1\1\1" + std::string(1, '\0') + "\2\2";
-  EXPECT_EQ(out->text.marks, expected) << "a role is not what the assistant says";
+  EXPECT_EQ(out->text.bytes, "<s>USER:uASSISTANT:yxME:");
+  const std::string expected =
+      std::string(8, '\0') + "\1" + std::string(10, '\0') + "\2\2" + "\1\1" + std::string(1, '\0');
+  EXPECT_EQ(out->text.marks, expected) << "a role is the template's own if it is known, and never what is said";
 }
 
 TEST(Template, TellsTheTimeThatItIsGiven) {

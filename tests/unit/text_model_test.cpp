@@ -40,9 +40,7 @@ std::string rendered(const Metadata& metadata, std::string_view format,
 
 Metadata with_template(std::string_view jinja) { return {{std::string(kMetaChatTemplate), std::string(jinja)}}; }
 
-/// What is learned of a conversation, each stretch in brackets.
-std::string learned(std::string_view jinja, const std::vector<text::ChatMessage>& messages) {
-  const auto parts = parts_of(with_template(jinja), "", messages, false);
+std::string bracketed(const Result<std::vector<text::ChatPart>>& parts) {
   if (!parts.ok()) return parts.status().message();
   std::string out;
   bool inside = false;
@@ -50,6 +48,28 @@ std::string learned(std::string_view jinja, const std::vector<text::ChatMessage>
     if (part.reply != inside) out += part.reply ? "[" : "]";
     inside = part.reply;
     if (inside) out += part.text;
+  }
+  return out + (inside ? "]" : "");
+}
+
+/// What is learned of a conversation, each stretch in brackets.
+std::string learned(std::string_view jinja, const std::vector<text::ChatMessage>& messages) {
+  return bracketed(parts_of(with_template(jinja), "", messages, false));
+}
+
+/// The same in training, with the text around, and with stop tokens beside the tokenizer's.
+std::string trained(std::string_view jinja, const std::string& messages, const std::string& stops = "",
+                    const text::Tokenizer& tokenizer = letters()) {
+  Metadata metadata = with_template(jinja);
+  if (!stops.empty()) metadata[std::string(kMetaStop)] = stops;
+  const auto parts = render_chat(metadata, tokenizer, "", {.messages = messages, .ask = false, .learn = true});
+  if (!parts.ok()) return parts.status().message();
+  std::string out;
+  bool inside = false;
+  for (const text::ChatPart& part : *parts) {
+    if (part.reply != inside) out += part.reply ? "[" : "]";
+    inside = part.reply;
+    out += part.text;
   }
   return out + (inside ? "]" : "");
 }
@@ -109,6 +129,68 @@ TEST(TextModel, LearnsWhatTheAssistantSays) {
                     silent),
             "[d<|im_end|>]")
       << "one that prints nothing does not lend its place";
+}
+
+constexpr const char* kTwoAnswers =
+    R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}])";
+
+TEST(TextModel, AnAnswersEndIsLearnedThoughTheTemplateWritesNone) {
+  constexpr std::string_view kRoles =
+      "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant: {% endif %}";
+  EXPECT_EQ(
+      trained(kRoles, kTwoAnswers),
+      "<|im_start|>user: a<|im_start|>assistant: [b<|im_end|>]<|im_start|>user: c<|im_start|>assistant: [d<|im_end|>]")
+      << "the next message's token ends no text";
+  const std::string start = std::to_string(letters().find("<|im_start|>"));
+  EXPECT_EQ(trained(kRoles, kTwoAnswers, start),
+            "<|im_start|>user: a<|im_start|>assistant: [b<|im_start|>]user: c<|im_start|>assistant: [d<|im_end|>]")
+      << "unless the model stops at it";
+  EXPECT_EQ(trained("{% for m in messages %}{% if m.role == 'user' %}U: {{ m.content }}{% else %} A:{% generation %} "
+                    "{{ m.content }}{% endgeneration %};{% endif %}{% endfor %}",
+                    kTwoAnswers),
+            "U: a A:[ b<|im_end|>];U: c A:[ d<|im_end|>];");
+  EXPECT_EQ(trained(kChatml, kTwoAnswers), trained(kChatml, kTwoAnswers, start))
+      << "nothing is added to what has an end";
+  text::Vocabulary words = letters().vocabulary();
+  words.eos = text::kNoToken;
+  const auto endless = text::Tokenizer::make(std::move(words));
+  ASSERT_TRUE(endless.ok());
+  EXPECT_TRUE(trained(kRoles, kTwoAnswers, "", *endless).starts_with("The chat template writes no token that ends"));
+  EXPECT_EQ(trained(kChatml, kTwoAnswers, "", *endless), trained(kChatml, kTwoAnswers));
+}
+
+TEST(TextModel, MessagesSayWhetherTheyAreLearned) {
+  const auto with = [](const std::string& first, const std::string& second) {
+    return trained(kChatml, cat(R"([{"role": "user", "content": "a")", first,
+                                R"(}, {"role": "assistant", "content": "b")", second, "}]"));
+  };
+  constexpr const char* kNone = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n";
+  constexpr const char* kLearned = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n[b<|im_end|>]\n";
+  for (const char* off : {R"(, "weight": 0)", R"(, "train": false)", R"(, "weight": 0.0, "train": null)"})
+    EXPECT_EQ(with(off, off), kNone) << off;
+  for (const char* on : {R"(, "weight": 1)", R"(, "train": true)", ""}) EXPECT_EQ(with("", on), kLearned) << on;
+  EXPECT_EQ(with("", R"(, "weight": 0.5)"),
+            "Message 2 has the \"weight\" 0.5; only 0 or false (not learned) and 1 or true (learned) can be read.");
+  EXPECT_TRUE(with(R"(, "train": true)", "").starts_with("Message 1 has a \"train\" that has it learned"));
+}
+
+TEST(TextModel, ArgumentsThatAreATextOfJsonAreNotEncodedTwice) {
+  const std::string call =
+      R"([{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{\"x\": 1.0}"}}]}])";
+  const auto said = [&](const std::string& form) {
+    const auto parts = render_chat(
+        with_template("{% for m in messages %}{% for c in m.tool_calls %}" + form + "{% endfor %}{% endfor %}"),
+        letters(), "", {.messages = call, .ask = false});
+    std::string out;
+    for (const text::ChatPart& part : *parts) out += part.text;
+    return out;
+  };
+  EXPECT_EQ(said("{{ c.function | tojson }}"), R"({"name": "f", "arguments": {"x": 1.0}})");
+  EXPECT_EQ(said("{{ c.function.arguments }}"), R"({"x": 1.0})") << "a template that prints texts gets one";
+  EXPECT_EQ(said("{% for k, v in c.function.arguments | items %}<parameter={{ k }}>{{ v }}{% endfor %}"),
+            "<parameter=x>1.0");
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ std::vector<text::ChatPart> behind(std::vector<text::ChatPart> parts, std::size_
     bytes -= cut;
     if (cut == part.text.size()) continue;
     part.text.erase(0, cut);
-    part.special = part.special && cut == 0;
     out.push_back(std::move(part));
   }
   return out;

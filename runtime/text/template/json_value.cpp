@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "platform/base/stable_sort.h"
 #include "runtime/text/unicode.h"
@@ -14,8 +15,8 @@ constexpr int kDeepestJson = 100;
 
 class JsonReader {
  public:
-  JsonReader(Heap& heap, std::string_view json, char mark, bool is_conversation)
-      : heap_(heap), json_(json), mark_(mark), is_conversation_(is_conversation) {}
+  JsonReader(Heap& heap, std::string_view json, char mark, const KnownRoles* conversation)
+      : heap_(heap), json_(json), mark_(mark), conversation_(conversation) {}
 
   Result<Value> read() {
     GRAFT_TRY_ASSIGN(Value out, value(0));
@@ -58,7 +59,7 @@ class JsonReader {
     space();
     if (!take("]")) {
       do {
-        if (is_conversation_ && depth == 0) mark_message();
+        if (conversation_ != nullptr && depth == 0) mark_message();
         GRAFT_TRY_ASSIGN(Value item, value(depth + 1));
         items.push_back(std::move(item));
         space();
@@ -80,10 +81,13 @@ class JsonReader {
       GRAFT_TRY_ASSIGN(const std::string key, string());
       space();
       if (!take(":")) return wrong("a key has no value");
-      const char mark = mark_;
-      if (is_conversation_ && depth == 1 && key == "role") mark_ = kFromData;
-      GRAFT_TRY_ASSIGN(const Value item, value(depth + 1));
+      const bool is_role = conversation_ != nullptr && depth == 1 && key == "role";
+      const char mark = std::exchange(mark_, is_role ? kFromData : mark_);
+      GRAFT_TRY_ASSIGN(Value item, value(depth + 1));
       mark_ = mark;
+      if (is_role && item.is(Kind::string) && std::ranges::binary_search(*conversation_, item.string().bytes)) {
+        item = Value::object(Kind::string, new StringObject(heap_, marked(item.string().bytes, kFromTemplate)));
+      }
       dict->set(Value::object(Kind::string, new StringObject(heap_, marked(key, mark_))), item);
       space();
     } while (take(","));
@@ -96,9 +100,9 @@ class JsonReader {
   void mark_message() {
     mark_ = kFromData;
     const std::size_t begin = at_;
-    is_conversation_ = false;
+    const KnownRoles* const roles = std::exchange(conversation_, nullptr);
     const auto message = value(1);
-    is_conversation_ = true;
+    conversation_ = roles;
     at_ = begin;
     if (!message.ok() || !message->is(Kind::dict)) return;
     const Value* role = message->dict().find("role");
@@ -173,7 +177,7 @@ class JsonReader {
   Heap& heap_;
   std::string_view json_;
   char mark_;
-  bool is_conversation_;
+  const KnownRoles* conversation_;  ///< null: this is none
   int replies_ = 0;
   std::size_t at_ = 0;
 };
@@ -265,8 +269,8 @@ class JsonWriter {
 
 }  // namespace
 
-Result<Value> value_of_json(Heap& heap, std::string_view json, char mark, bool is_conversation) {
-  return JsonReader(heap, json, mark, is_conversation).read();
+Result<Value> value_of_json(Heap& heap, std::string_view json, char mark, const KnownRoles* conversation) {
+  return JsonReader(heap, json, mark, conversation).read();
 }
 
 MarkedText json_string(const MarkedText& text, bool ascii) {

@@ -2,17 +2,22 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "platform/base/status.h"
 #include "runtime/text/template/value.h"
 
 namespace graft::text::jinja {
 
-/// What stands in `json`, its texts with that mark. Of equal keys the last counts. With `is_conversation`, what the
-/// assistant's messages hold, but for the role itself, is marked as reply, from kFirstReply on. invalid_argument: no
-/// JSON, nested too deeply.
-Result<Value> value_of_json(Heap& heap, std::string_view json, char mark, bool is_conversation = false);
+/// Sorted.
+using KnownRoles = std::vector<std::string>;
+
+/// What stands in `json`, its texts with that mark. Of equal keys the last counts. With `conversation`, the roles that
+/// a template knows: what the assistant's messages hold is marked as reply, from kFirstReply on, and a message's role
+/// as the template's own text if it is one of these. invalid_argument: no JSON, nested too deeply.
+Result<Value> value_of_json(Heap& heap, std::string_view json, char mark, const KnownRoles* conversation = nullptr);
 
 struct JsonForm {
   std::string indent;  ///< of one level; empty with one_line

@@ -9,9 +9,52 @@ namespace {
 
 constexpr int kDeepestRun = 400;
 constexpr unsigned kDeepestValue = 100;
+constexpr std::size_t kTextsPerMemory = 16;  // a text is copied while it is worked on: none may be a large part of all
 constexpr std::size_t kLargestTemplate = std::size_t{4} << 20;
 
+/// Whether it is a message's role: message.role, message["role"], message.get("role") or a variable of that name.
+bool is_role(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::name:
+    case NodeKind::attribute: return node.text == "role";
+    case NodeKind::item: return node.parts[1]->kind == NodeKind::string && node.parts[1]->text == "role";
+    case NodeKind::call:
+      return node.parts[0]->text == "get" && !node.arguments.empty() && node.arguments[0].value->text == "role";
+    default: return false;
+  }
+}
+
+/// Adds what a template compares roles with.
+void find_roles(const Node& node, std::vector<std::string>& roles) {
+  if (node.kind == NodeKind::comparison && std::ranges::any_of(node.parts, [](const auto& p) { return is_role(*p); })) {
+    for (const NodePtr& part : node.parts) {
+      if (part->kind == NodeKind::string) roles.push_back(part->text);
+      if (part->kind != NodeKind::list && part->kind != NodeKind::tuple) continue;
+      for (const NodePtr& one : part->parts) {
+        if (one->kind == NodeKind::string) roles.push_back(one->text);
+      }
+    }
+  }
+  const auto find_all = [&](const std::vector<NodePtr>& nodes) {
+    for (const NodePtr& one : nodes) {
+      if (one != nullptr) find_roles(*one, roles);
+    }
+  };
+  find_all(node.parts);
+  for (const Argument& argument : node.arguments) {
+    if (argument.value != nullptr) find_roles(*argument.value, roles);
+  }
+  for (const auto& body : node.bodies) find_all(body);
+}
+
 }  // namespace
+
+Template::Template(std::vector<NodePtr> body)
+    : body_(std::move(body)),
+      roles_({"assistant", "developer", "function", "ipython", "model", "observation", "system", "tool", "user"}) {
+  for (const NodePtr& node : body_) find_roles(*node, roles_);
+  std::ranges::sort(roles_);
+}
 
 Result<Template> Template::parse(std::string_view source) {
   if (source.size() > kLargestTemplate) {
@@ -28,7 +71,7 @@ Result<RenderedTemplate> Template::render(std::span<const TemplateInput> inputs,
   Run run(heap, limits, now);
   for (const TemplateInput& input : inputs) {
     const char mark = input.origin == Origin::model ? kFromTemplate : kFromData;
-    auto value = value_of_json(heap, input.json, mark, input.origin == Origin::conversation);
+    auto value = value_of_json(heap, input.json, mark, input.origin == Origin::conversation ? &roles_ : nullptr);
     if (!value.ok()) {
       return invalid("The JSON of \"", input.name.empty() ? "variables" : shown(input.name),
                      "\" cannot be read: ", value.status().message());
@@ -73,6 +116,13 @@ bool Run::room(std::size_t bytes) {
 }
 
 Value Run::text(MarkedText value) {
+  if (value.size() > limits_.memory / kTextsPerMemory) {
+    return fail("a text needs more than ", bytes_text(limits_.memory / kTextsPerMemory), " of memory");
+  }
+  if (value.bytes.capacity() > value.size() + value.size() / 4 + 64) {
+    value.bytes.shrink_to_fit();
+    value.marks.shrink_to_fit();
+  }
   if (!step(1 + value.size() / 64) || !room(2 * value.size())) return {};
   return Value::object(Kind::string, new StringObject(heap_, std::move(value)));
 }
@@ -114,12 +164,13 @@ MarkedText Run::string_of(const Value& value) {
 }
 
 void Run::put(const MarkedText& text) {
-  if (!step(text.size() / 64)) return;
+  if (!step(text.size() / 64) || !room(4 * text.size())) return;
   if (out_->size() + text.size() > limits_.output) {
     fail("it writes more than ", bytes_text(limits_.output));
     return;
   }
   out_->add(text);
+  hold_output(4 * text.size());  // a text that grows
 }
 
 /// A scope, and what it stands in again at its end.
@@ -293,15 +344,37 @@ void Run::assign(const Node& target, const Value& value) {
   for (std::size_t i = 0; i < items.size(); ++i) assign(*target.parts[i], items[i]);
 }
 
-MarkedText Run::captured(const std::vector<NodePtr>& body) {
+/// What is written until its end goes to a text of its own.
+class Run::Capture {
+ public:
+  explicit Capture(Run& run) : run_(run), before_(std::exchange(run.out_, &text)), held_(run.output_held_) {}
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    run_.out_ = before_;
+    run_.heap_.held -= run_.output_held_ - held_;
+    run_.output_held_ = held_;
+  }
   MarkedText text;
-  MarkedText* before = std::exchange(out_, &text);
+
+ private:
+  Run& run_;
+  MarkedText* before_;
+  std::size_t held_;
+};
+
+void Run::hold_output(std::size_t bytes) {
+  heap_.held += bytes;
+  output_held_ += bytes;
+}
+
+MarkedText Run::captured(const std::vector<NodePtr>& body) {
+  Capture capture(*this);
   {
     const Inner inner(*this, scope_);
     exec(body);
   }
-  out_ = before;
-  return text;
+  return std::move(capture.text);
 }
 
 /// A macro may come back to all scopes that it stands in.
@@ -370,23 +443,19 @@ Value Run::call_macro(const Macro& macro, const Arguments& arguments) {
     scope_->set("kwargs", all);
   }
   if (failed()) return {};
-  MarkedText out;
-  MarkedText* before = std::exchange(out_, &out);
+  Capture capture(*this);
   exec(node.bodies[0]);
-  out_ = before;
-  return text(std::move(out));
+  return text(std::move(capture.text));
 }
 
 Value Run::call_loop(const Loop& loop, const Arguments& arguments) {
   if (loop.node->text.empty()) return fail("a loop that is not recursive cannot be called");
   if (arguments.positional.size() != 1) return fail("a loop is called with what it goes over");
   Scope* before = std::exchange(scope_, loop.scope);
-  MarkedText out;
-  MarkedText* before_out = std::exchange(out_, &out);
+  Capture capture(*this);
   run_loop(*loop.node, arguments.positional[0], loop.depth + 1);
-  out_ = before_out;
   scope_ = before;
-  return text(std::move(out));
+  return text(std::move(capture.text));
 }
 
 }  // namespace graft::text::jinja

@@ -90,13 +90,14 @@ class Run {
   Value formatted(const MarkedText& pattern, const Value& values);
   std::time_t now() const { return now_ ? *now_ : std::time(nullptr); }
   const TemplateLimits& limits() const { return limits_; }
-  ~Run() { heap_.held -= owned_held_; }
+  ~Run() { heap_.held -= owned_held_ + output_held_; }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
  private:
   enum class Flow : std::uint8_t { on, next, stop };
   class Inner;
+  class Capture;
 
   Flow exec(const std::vector<NodePtr>& body);
   Flow exec(const Node& node);
@@ -109,6 +110,7 @@ class Run {
   void define_macro(const Node& node, std::string_view name);
   MarkedText captured(const std::vector<NodePtr>& body);
   void put(const MarkedText& text);
+  void hold_output(std::size_t bytes);
 
   Value eval(const Node& node);
   Value eval_name(const Node& node);
@@ -141,7 +143,7 @@ class Run {
   int line_ = 1;
   int depth_ = 0;
   std::uint64_t steps_ = 0;
-  std::size_t owned_held_ = 0;
+  std::size_t owned_held_ = 0, output_held_ = 0;
   std::vector<std::unique_ptr<Thing>> owned_;
   Scope globals_{nullptr};
   Scope* scope_ = &globals_;

@@ -23,15 +23,17 @@ namespace graft::text::jinja {
 
 /// What a template may cost: it comes with a file, and may be made to harm.
 struct TemplateLimits {
-  std::uint64_t steps = 10'000'000;             ///< nodes that are run, and stretches of bytes that are walked over
-  std::size_t memory = std::size_t{256} << 20;  ///< of all values together
+  std::uint64_t steps = 10'000'000;  ///< nodes that are run, and stretches of bytes that are walked over
+  /// Of all values together, as they are held; a text takes a sixteenth at most. The process takes half as much again
+  /// while values are copied.
+  std::size_t memory = std::size_t{256} << 20;
   std::size_t output = std::size_t{64} << 20;
 };
 
 enum class Origin : std::uint8_t {
   model,        ///< may spell out special tokens
   data,         ///< may not
-  conversation  ///< a list of messages, likewise; what those of the role "assistant" hold is marked as reply
+  conversation  ///< a list of messages, likewise, but for known roles; what the assistant says is marked as reply
 };
 
 /// A variable of the template.
@@ -60,8 +62,9 @@ class Template {
                                   std::optional<std::time_t> now = std::nullopt) const;
 
  private:
-  explicit Template(std::vector<NodePtr> body) : body_(std::move(body)) {}
+  explicit Template(std::vector<NodePtr> body);
   std::vector<NodePtr> body_;
+  std::vector<std::string> roles_;  ///< that messages have: sorted
 };
 
 }  // namespace graft::text::jinja

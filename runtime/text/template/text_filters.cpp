@@ -252,7 +252,7 @@ Value filter_tojson(Run& run, const Value& value, const Given& given) {
   }
   form.sort_keys = is_true(given[3]);
   if (run.failed() || !run.step(value.weight() / 16)) return {};
-  auto out = json_text(value, form, run.limits().output);
+  auto out = json_text(value, form, run.limits().memory / 16);
   return out.ok() ? run.text(std::move(*out)) : run.fail(out.status().message());
 }
 

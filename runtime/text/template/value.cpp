@@ -19,7 +19,7 @@ std::string_view Value::name() const {
 }
 
 ListObject::ListObject(Heap& on, std::vector<Value> given, Flavor how)
-    : Object(on, given.size() * sizeof(Value)), items(std::move(given)), flavor(how) {
+    : Object(on, given.capacity() * sizeof(Value)), items(std::move(given)), flavor(how) {
   for (const Value& item : items) {
     depth = std::max(depth, item.depth() + 1);
     weight += item.weight();
@@ -30,7 +30,7 @@ void DictObject::set(const Value& key, const Value& value) {
   const std::string hash = hash_key(key).value_or("");
   const auto [place, is_new] = index_.emplace(hash, items.size());
   if (is_new) {
-    const std::size_t bytes = 2 * sizeof(Value) + hash.size() + 64;
+    const std::size_t bytes = 4 * sizeof(Value) + hash.size() + 128;  // of a vector that grows, and of the index
     held += bytes;
     heap.held += bytes;
     items.emplace_back(key, value);

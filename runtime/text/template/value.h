@@ -142,7 +142,8 @@ enum class Flavor : std::uint8_t {
 };
 
 struct StringObject : Object {
-  StringObject(Heap& on, MarkedText given) : Object(on, 2 * given.size()), text(std::move(given)) {
+  StringObject(Heap& on, MarkedText given)
+      : Object(on, given.bytes.capacity() + given.marks.capacity() + 64), text(std::move(given)) {
     weight += text.size();
   }
   const MarkedText text;

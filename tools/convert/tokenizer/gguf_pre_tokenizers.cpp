@@ -29,7 +29,10 @@ constexpr std::string_view kSeedCoder =
 struct Family {
   std::vector<std::string_view> names;
   PreTokenizer pre;
+  std::vector<std::string_view> own = {};  ///< the patterns of the model's tokenizer.json, if llama.cpp has others
 };
+
+constexpr std::string_view kFalconSigns = R"([\p{P}\$\+<=>\^~\|`]+)";
 
 const std::vector<Family>& families() {
   static const std::string_view gpt2 = split_pattern(Split::gpt2), llama3 = split_pattern(Split::llama3),
@@ -52,7 +55,7 @@ const std::vector<Family>& families() {
          R"(\p{N}+)"},
         false}},
       {{"deepseek-v3"}, {{R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", kDeepseek3}, false}},
-      {{"falcon"}, {{R"([\p{P}\$\+<=>\^~\|`]+)", gpt2, "[0-9][0-9][0-9]"}, false}},
+      {{"falcon"}, {{kFalconSigns, gpt2, "[0-9][0-9][0-9]"}, false}, {kPunctuation, gpt2, kNumbers, "[0-9][0-9][0-9]"}},
       {{"gpt-4o", "o200k", "llama4"}, {{kGpt4o}, false}},
       {{"tekken"}, {{kTekken}, true}},
       {{"bloom", "poro-chat", "poro", "gpt3-finnish"}, {{kBloom}, false}},
@@ -75,9 +78,14 @@ const PreTokenizer* gguf_pre_tokenizer(std::string_view name) {
   return nullptr;
 }
 
-std::string_view gguf_pre_name_of(std::span<const std::string_view> patterns, bool whole_words) {
-  for (const Family& family : families()) {
-    if (std::ranges::equal(family.pre.patterns, patterns) && family.pre.whole_words == whole_words) {
+std::string_view gguf_pre_name_of(std::span<const std::string_view> patterns, bool whole_words, bool* exact) {
+  // A tokenizer whose merges make every token is the same with and without whole words.
+  for (const bool words : {whole_words, !whole_words}) {
+    for (const Family& family : families()) {
+      const bool same = std::ranges::equal(family.pre.patterns, patterns);
+      if (family.pre.whole_words != words) continue;
+      if (!same && (family.own.empty() || !std::ranges::equal(family.own, patterns))) continue;
+      if (exact != nullptr) *exact = same && words == whole_words;
       return family.names.front();
     }
   }

@@ -15,7 +15,11 @@ struct PreTokenizer {
 /// Null where the name is not known.
 const PreTokenizer* gguf_pre_tokenizer(std::string_view name);
 
-/// A name for these patterns; empty where there is none.
-std::string_view gguf_pre_name_of(std::span<const std::string_view> patterns, bool whole_words);
+/// What the steps Punctuation and Digits, which join what they find, cut out: in patterns that are named.
+inline constexpr std::string_view kPunctuation = R"(\p{P}+)", kNumbers = R"(\p{N}+)";
+
+/// A name for these patterns; empty where there is none. `exact` (may be null): whether llama.cpp cuts by the same
+/// ones.
+std::string_view gguf_pre_name_of(std::span<const std::string_view> patterns, bool whole_words, bool* exact = nullptr);
 
 }  // namespace graft::convert

@@ -138,24 +138,43 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
 
 }  // namespace
 
-std::string_view gguf_pre_name(const Vocabulary& vocabulary) {
-  if (vocabulary.algorithm != Algorithm::byte_bpe || !vocabulary.normalizers.empty()) return {};
+std::string_view gguf_pre_name(const Vocabulary& vocabulary, bool* exact) {
+  using text::Behavior;
+  using text::StepKind;
+  // Falcon's steps go on once the bytes are spelled.
+  const bool spelled = vocabulary.algorithm == Algorithm::char_bpe && !vocabulary.byte_fallback &&
+                       vocabulary.inner_prefix.empty() && vocabulary.end_suffix.empty() &&
+                       std::ranges::count(vocabulary.pre_tokenizers, StepKind::byte_level, &text::Step::kind) == 1;
+  if ((vocabulary.algorithm != Algorithm::byte_bpe && !spelled) || !vocabulary.normalizers.empty()) return {};
   std::vector<std::string_view> patterns;
+  std::vector<std::string> escaped;
+  escaped.reserve(vocabulary.pre_tokenizers.size());
   for (const Split split : vocabulary.splits) patterns.push_back(text::split_pattern(split));
   for (const text::Step& step : vocabulary.pre_tokenizers) {
-    if (step.kind == text::StepKind::byte_level) {
+    // Removed and inverted keeps the matches alone: the same where everything matches, as in GPT-4's family.
+    const bool isolates = step.flag_b ? step.behavior == Behavior::removed : step.behavior == Behavior::isolated;
+    if (step.kind == StepKind::byte_level) {
       if (step.flag_a) return {};
       if (step.flag_b) patterns.push_back(text::split_pattern(Split::gpt2));
-    } else if (step.kind == text::StepKind::digits && step.behavior == text::Behavior::isolated) {
-      patterns.push_back(text::split_pattern(Split::digit));
-    } else if (step.kind == text::StepKind::split && !step.flag_a && !step.flag_b &&
-               step.behavior == text::Behavior::isolated) {
-      patterns.push_back(step.text);
+    } else if (step.kind == StepKind::digits) {
+      patterns.push_back(step.behavior == Behavior::isolated ? text::split_pattern(Split::digit) : kNumbers);
+    } else if (step.kind == StepKind::punctuation && step.behavior == Behavior::contiguous) {
+      patterns.push_back(kPunctuation);
+    } else if (step.kind == StepKind::split && !step.flag_a && isolates) {
+      std::string& pattern = escaped.emplace_back();
+      for (const char c : step.text) {
+        if (c == '\r' || c == '\n') {
+          pattern += c == '\r' ? "\\r" : "\\n";
+        } else {
+          pattern += c;
+        }
+      }
+      patterns.push_back(pattern);
     } else {
       return {};
     }
   }
-  return gguf_pre_name_of(patterns, vocabulary.ignore_merges);
+  return gguf_pre_name_of(patterns, vocabulary.ignore_merges, exact);
 }
 
 Result<Vocabulary> load_gguf_vocabulary(const GgufFile& file) {

@@ -170,12 +170,32 @@ void finish_flagged(Vocabulary& out) {
   if (out.unknown != text::kNoToken) out.tokens[static_cast<std::size_t>(out.unknown)].kind = TokenKind::unknown;
 }
 
+/// The model of a file that does not name it, as Hugging Face's library finds it: the first one whose members are
+/// there.
+Result<std::string_view> untyped_model(const Json& model) {
+  const auto has = [&](std::initializer_list<const char*> names) {
+    return std::ranges::all_of(names, [&](const char* name) { return member(model, name) != nullptr; });
+  };
+  const Json* vocab = member(model, "vocab");
+  const bool by_id = vocab != nullptr && vocab->is_object();
+  if (by_id && has({"merges"})) return std::string_view("BPE");
+  if (by_id && has({"unk_token", "continuing_subword_prefix", "max_input_chars_per_word"}))
+    return std::string_view("WordPiece");
+  if (by_id && has({"unk_token"})) return std::string_view("WordLevel");
+  if (vocab != nullptr && vocab->is_array()) return std::string_view("Unigram");
+  return corrupt("The model has no \"type\", and its members are those of none: BPE has \"vocab\" and \"merges\", ",
+                 "WordPiece \"vocab\", \"unk_token\", \"continuing_subword_prefix\" and \"max_input_chars_per_word\", ",
+                 "WordLevel \"vocab\" and \"unk_token\", Unigram a list \"vocab\".");
+}
+
 Result<Vocabulary> read_document(std::string_view json, JsonForm form) {
   GRAFT_TRY_ASSIGN(const Json document, parse_json(json));
   const Json* model = member(document, "model");
   if (model == nullptr) return corrupt("The file has no \"model\".");
   std::string_view type = string_member(*model, "type");
-  if (type.empty() && member(*model, "merges") != nullptr) type = "BPE";  // older files leave it out
+  if (member(*model, "type") == nullptr) {  // older files leave it out
+    GRAFT_TRY_ASSIGN(type, untyped_model(*model));
+  }
   Vocabulary out;
   if (type == "BPE") {
     GRAFT_TRY(read_bpe(*model, out));

@@ -60,6 +60,8 @@ Status flag_normalizer(const Json& step, Vocabulary& out) {
 
 Status flag_split(const Json& step, Vocabulary& out) {
   const Json* pattern = member(step, "pattern");
+  // Gemma's: its normalizer leaves no space.
+  if (out.algorithm == Algorithm::char_bpe && pattern != nullptr && string_member(*pattern, "String") == " ") return {};
   const std::string_view regex = pattern != nullptr ? string_member(*pattern, "Regex") : std::string_view();
   if (string_member(step, "behavior") != "Isolated" || flag_member(step, "invert", false)) {
     // GPT-4's family writes Removed and invert, which keeps the matches alone: the same where everything matches.
@@ -139,7 +141,10 @@ bool same_meaning(const Vocabulary& stepped, const Vocabulary& flagged) {
     });
     return stepped.algorithm == Algorithm::byte_bpe && plain && decodes && (!prefix || cuts.size() == 1);
   }
-  if (flagged.algorithm != Algorithm::char_bpe || stepped.algorithm != Algorithm::char_bpe || !cuts.empty())
+  const bool cuts_nothing = std::ranges::all_of(cuts, [](const text::Step& step) {
+    return step.kind == StepKind::split && step.flag_a && step.text == " ";  // the normalizer leaves no space
+  });
+  if (flagged.algorithm != Algorithm::char_bpe || stepped.algorithm != Algorithm::char_bpe || !cuts_nothing)
     return false;
   if (normal.empty() || normal.size() > 2 || flagged.collapse_spaces || flagged.normal_form_c) return false;
   const bool marks = normal.back().kind == StepKind::replace && normal.back().flag_a;

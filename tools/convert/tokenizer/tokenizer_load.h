@@ -16,7 +16,7 @@ namespace graft::convert {
 Result<text::Vocabulary> load_gguf_vocabulary(const GgufFile& file);
 
 /// A name of "tokenizer.ggml.pre" for how a byte_bpe vocabulary cuts text; empty where there is none.
-std::string_view gguf_pre_name(const text::Vocabulary& vocabulary);
+std::string_view gguf_pre_name(const text::Vocabulary& vocabulary, bool* exact = nullptr);
 
 enum class JsonForm {
   exact,  ///< the ids of Hugging Face's library: by steps, unless flags say just the same

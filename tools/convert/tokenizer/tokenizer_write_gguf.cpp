@@ -112,7 +112,12 @@ namespace {
 /// What GGUF can say of a vocabulary that works by steps: the same where its pre-tokenizer has a name there, otherwise
 /// the nearest that flags can say.
 Result<Vocabulary> for_gguf(const Vocabulary& v, std::vector<std::string>& notes) {
-  if (!v.by_steps || !gguf_pre_name(v).empty()) return v;
+  if (!v.by_steps) return v;
+  if (!gguf_pre_name(v).empty()) {
+    Vocabulary out = v;
+    out.algorithm = Algorithm::byte_bpe;
+    return out;
+  }
   GRAFT_TRY_ASSIGN(const TokenizerFile file, tokenizer_file(v));
   GRAFT_TRY_ASSIGN(Vocabulary out, load_tokenizer_json(file.contents, JsonForm::flags));
   out.bos = v.bos;
@@ -137,6 +142,8 @@ Status add_gguf_tokenizer(const Vocabulary& full, std::size_t rows, GgufWriter& 
     if (given.eos == text::kNoToken && given.after.size() == 1) given.eos = given.after[0];
   }
   const bool exact = given.algorithm != Algorithm::char_bpe || score_by_merges(given);
+  bool same_cuts = true;
+  const bool is_named = !gguf_pre_name(given, &same_cuts).empty();
   if (given.tokens.size() < rows) {
     notes.push_back(cat("The embedding has ", rows, " rows and the tokenizer ", given.tokens.size(),
                         " tokens; those that are missing are called [PAD", given.tokens.size(), "] and so on."));
@@ -150,11 +157,14 @@ Status add_gguf_tokenizer(const Vocabulary& full, std::size_t rows, GgufWriter& 
   GRAFT_TRY_ASSIGN(const GgufFile file, GgufFile::parse(std::as_bytes(std::span(bytes))));
   GRAFT_TRY_ASSIGN(const Vocabulary read, load_gguf_vocabulary(file));
   for (const std::string& part : vocabulary_differences(given, read)) {
+    if (part == "the pre-tokenizer" && is_named) continue;  // another spelling
     if (part == "the algorithm" || part == "the tokens" || part == "the merges" || part == "the pre-tokenizer") {
       return unsupported("GGUF cannot say ", part, " of this tokenizer.");
     }
     notes.push_back(cat("Of the tokenizer, GGUF cannot say ", part, "."));
   }
+  if (!same_cuts)
+    notes.push_back("llama.cpp cuts or merges some texts of this family otherwise, such as numbers after a space.");
   if (!exact) {
     notes.push_back("The tokenizer merges by rank, which GGUF has for bytes alone: some texts may be cut otherwise.");
   }
