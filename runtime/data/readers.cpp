@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "platform/os/caught.h"
+
 namespace graft::data {
 
 Readers::Readers(std::size_t threads) {
@@ -31,7 +33,7 @@ void Readers::take_part() {
       mine = next_++;
       ++busy_;
     }
-    Status status = (*read_)(mine);
+    Status status = os::caught([&] { return (*read_)(mine); });
     std::lock_guard lock(mutex_);
     --busy_;
     if (!status.ok() && mine < failed_) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "platform/base/exceptions.h"
 #include "runtime/data/random.h"
 #include "tests/support/heap_count.h"
 
@@ -223,6 +224,36 @@ TEST(Loader, CarriesErrorsFromTheThread) {
       ASSERT_FALSE(failed.ok());
       EXPECT_EQ(failed.status().code(), Code::io_error);
       EXPECT_EQ(failed.status().message(), "While reading sample 25 of the data set: The disk is on fire.");
+    }
+  }
+}
+
+/// Samples that take more memory than there is.
+class Huge final : public Source {
+ public:
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::optional<std::uint64_t> size() const override { return 8; }
+  bool parallel() const override { return true; }
+  Result<bool> read(std::uint64_t& position, SampleOut) override {
+    if (position++ == 5) throw std::bad_alloc();
+    return true;
+  }
+
+ private:
+  std::vector<Field> fields_ = number_field();
+};
+
+TEST(Loader, AThreadWithoutMemoryIsAnError) {
+  if (!kHasExceptions) GTEST_SKIP() << "This build has no exceptions.";
+  Huge source;
+  for (const std::uint32_t threads : {1u, 4u}) {
+    for (const std::uint32_t prefetch : {1u, 2u}) {
+      auto loader =
+          Loader::create(source, {.batch = 8, .shuffle = false, .threads = threads, .prefetch = prefetch}).value();
+      const auto batch = loader->next();
+      EXPECT_EQ(batch.status().code(), Code::out_of_memory);
+      EXPECT_NE(batch.status().message().find("of the data set: Host memory is used up."), std::string::npos)
+          << batch.status().message();
     }
   }
 }
