@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 
 #include "platform/base/checked.h"
@@ -53,13 +52,18 @@ std::string quoted(const fs::path& path) {
   return out.str();
 }
 
-Result<std::string> read_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
+Result<ExternalRegion> find_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
   GRAFT_TRY_ASSIGN(const fs::path path, confine(folder, data.location));
   GRAFT_TRY_ASSIGN(const std::uint64_t offset, parse_count(data.offset, "offset", 0));
   GRAFT_TRY_ASSIGN(const std::uint64_t length, parse_count(data.length, "length", needed));
-  std::error_code failure;
-  const std::uint64_t size = fs::file_size(path, failure);
-  if (failure) return error(Code::io_error, "the size of \"", data.location, "\" is unknown: ", failure.message());
+  ExternalRegion region{nullptr, path.string(), offset, needed};
+  auto opened = os::system_files().open(region.path, os::OpenMode::read);
+  if (!opened.ok()) {
+    return error(Code::io_error, "the external data \"", data.location,
+                 "\" cannot be read: ", opened.status().message());
+  }
+  region.file = std::move(opened).value();
+  GRAFT_TRY_ASSIGN(const std::uint64_t size, region.file->size());
   if (length != needed) {
     return corrupt("the external data in \"", data.location, "\" has ", length, " bytes where its tensor needs ",
                    needed);
@@ -68,13 +72,18 @@ Result<std::string> read_external(const fs::path& folder, const ExternalData& da
     return corrupt("the external data needs bytes ", offset, " to ", offset + length, " of \"", data.location,
                    "\", which has ", size);
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(length, '\0');
-  file.seekg(static_cast<std::streamoff>(offset));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(length))) {
-    return error(Code::io_error, "reading ", length, " bytes of \"", data.location, "\" failed");
+  return region;
+}
+
+Status ExternalRegion::read(const std::function<Status(std::span<const std::byte>)>& take) const {
+  constexpr std::uint64_t kPiece = 1u << 20;
+  std::vector<std::byte> piece(std::min(kPiece, bytes));
+  for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
+    const auto now = std::span(piece).first(std::min<std::uint64_t>(kPiece, bytes - done));
+    GRAFT_TRY(os::read_exactly(*file, offset + done, now, path));
+    GRAFT_TRY(take(now));
   }
-  return bytes;
+  return ok_status();
 }
 
 }  // namespace graft::convert

@@ -14,6 +14,7 @@
 #include "tools/convert/onnx/external_data.h"
 #include "tools/convert/onnx/onnx_graph.h"
 #include "tools/convert/onnx/onnx_messages.h"
+#include "tools/convert/onnx/onnx_proto_external.h"
 
 namespace graft::convert {
 namespace {
@@ -47,7 +48,8 @@ class Loader {
   OnnxValue value(const onnx::ValueInfoProto& proto);
   Status graph(onnx::GraphProto& proto, OnnxGraph& out);
   static Status fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out);
-  static Status fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out);
+  static Status fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out);
+  Status fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const;
   OnnxNode node(const onnx::NodeProto& proto);
 
   std::filesystem::path folder_;
@@ -57,7 +59,7 @@ class Loader {
 };
 
 /// Element `i` of 8 bits or fewer, which lie packed from the lowest bits on.
-std::uint8_t small_element(const std::string& raw, std::uint64_t i, std::uint64_t bits) {
+std::uint8_t small_element(std::string_view raw, std::uint64_t i, std::uint64_t bits) {
   const std::uint64_t first = i * bits;
   const auto byte = static_cast<std::uint8_t>(raw[first / 8]);
   return static_cast<std::uint8_t>(byte >> first % 8 & ((1u << bits) - 1));
@@ -67,7 +69,7 @@ Status beyond_int64(std::uint64_t value) {
   return unsupported("it holds ", value, ", which is beyond the range of int64");
 }
 
-Status Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out) {
+Status Loader::fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out) {
   const std::uint64_t bits = elem_bits(out.type);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (bits < 8 || (bits == 8 && is_float(out.type))) {
@@ -151,6 +153,20 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
   }
 }
 
+Status Loader::fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const {
+  constexpr std::uint64_t kLarge = 64u << 10;
+  if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
+  GRAFT_TRY_ASSIGN(const ExternalRegion region, find_external(folder_, external_data_of(proto), bytes));
+  if (!limits_.external_weights && is_float(out.type) && bytes >= kLarge) return ok_status();
+  if (is_float(out.type)) out.floats.reserve(out.count());
+  std::uint64_t left = out.count();
+  return region.read([&](std::span<const std::byte> piece) {  // pieces hold whole elements
+    const std::uint64_t now = std::min<std::uint64_t>(left, piece.size() * 8 / elem_bits(out.type));
+    left -= now;
+    return fill_raw({reinterpret_cast<const char*>(piece.data()), piece.size()}, now, out);
+  });
+}
+
 Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
   HostTensor out;
   out.type = static_cast<ElemType>(proto.data_type());
@@ -169,15 +185,7 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
                  bytes_text(limits_.max_tensor_bytes), " for all tensors of a file");
   }
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
-    ExternalData data;
-    for (const auto& entry : proto.external_data()) {
-      if (entry.key() == "location") data.location = entry.value();
-      if (entry.key() == "offset") data.offset = entry.value();
-      if (entry.key() == "length") data.length = entry.value();
-    }
-    GRAFT_TRY_ASSIGN(const std::string raw, read_external(folder_, data, *bytes));
-    GRAFT_TRY(fill_raw(raw, *count, out));
+    GRAFT_TRY(fill_external(proto, *bytes, out));
   } else if (proto.has_raw_data()) {
     if (proto.raw_data().size() != *bytes) {
       return corrupt("it holds ", proto.raw_data().size(), " bytes where its shape ", out.shape().text(), " needs ",

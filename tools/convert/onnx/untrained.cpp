@@ -96,6 +96,34 @@ bool are_cosines_and_sines(const HostTensor& a, const HostTensor& b) {
   return circle.found();
 }
 
+/// Those of tables of one shape that are the cosines or sines of another one. Squares of such two add up to one number,
+/// so they are spread as far: only neighbours in the order of that are compared, however many tables there are.
+std::vector<const OnnxInitializer*> cosines_and_sines(const std::vector<const OnnxInitializer*>& tables) {
+  struct Squares {
+    const OnnxInitializer* of;
+    double low, high;
+    double spread() const { return high - low; }
+  };
+  std::vector<Squares> all;
+  for (const OnnxInitializer* one : tables) {
+    const auto [low, high] = std::ranges::minmax(one->tensor->floats, {}, [](float x) { return std::abs(x); });
+    const Squares squares{one, double{low} * double{low}, double{high} * double{high}};
+    if (squares.spread() > 0) all.push_back(squares);  // one size alone is no angle
+  }
+  std::ranges::sort(all, {}, &Squares::spread);
+  std::vector<const OnnxInitializer*> found;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = i + 1; k < all.size(); ++k) {
+      const bool halves = elem_bits(all[i].of->tensor->type) < 32;
+      if (all[k].spread() - all[i].spread() > (halves ? 4e-2 : 4e-5) * (all[i].low + all[k].high)) break;
+      if (!are_cosines_and_sines(*all[i].of->tensor, *all[k].of->tensor)) continue;
+      found.push_back(all[i].of);
+      found.push_back(all[k].of);
+    }
+  }
+  return found;
+}
+
 /// Sines and cosines in one table, halves of each row or neighbours, which turn by the same from each row to the next.
 bool is_sinusoid(const HostTensor& t) {
   const std::size_t rows = rows_of(t);
@@ -358,12 +386,7 @@ Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& o
     if (why.empty() && rows_of(t) >= 2) tables[t.dims].push_back(&initializer);
   }
   for (const auto& [dims, all] : tables) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      for (std::size_t k = i + 1; k < all.size() && !out.contains(all[i]->name); ++k) {
-        if (!are_cosines_and_sines(*all[i]->tensor, *all[k]->tensor)) continue;
-        out[all[i]->name] = out[all[k]->name] = "it holds cosines and sines";
-      }
-    }
+    for (const OnnxInitializer* turned : cosines_and_sines(all)) out[turned->name] = "it holds cosines and sines";
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     const bool constant = i < options.constants.size();
