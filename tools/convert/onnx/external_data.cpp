@@ -56,14 +56,9 @@ Result<ExternalRegion> find_external(const fs::path& folder, const ExternalData&
   GRAFT_TRY_ASSIGN(const fs::path path, confine(folder, data.location));
   GRAFT_TRY_ASSIGN(const std::uint64_t offset, parse_count(data.offset, "offset", 0));
   GRAFT_TRY_ASSIGN(const std::uint64_t length, parse_count(data.length, "length", needed));
-  ExternalRegion region{nullptr, path.string(), offset, needed};
-  auto opened = os::system_files().open(region.path, os::OpenMode::read);
-  if (!opened.ok()) {
-    return error(Code::io_error, "the external data \"", data.location,
-                 "\" cannot be read: ", opened.status().message());
-  }
-  region.file = std::move(opened).value();
-  GRAFT_TRY_ASSIGN(const std::uint64_t size, region.file->size());
+  std::error_code failure;
+  const std::uint64_t size = fs::file_size(path, failure);
+  if (failure) return error(Code::io_error, "the size of \"", data.location, "\" is unknown: ", failure.message());
   if (length != needed) {
     return corrupt("the external data in \"", data.location, "\" has ", length, " bytes where its tensor needs ",
                    needed);
@@ -72,15 +67,19 @@ Result<ExternalRegion> find_external(const fs::path& folder, const ExternalData&
     return corrupt("the external data needs bytes ", offset, " to ", offset + length, " of \"", data.location,
                    "\", which has ", size);
   }
-  return region;
+  return ExternalRegion{path.string(), offset, needed};
 }
 
 Status ExternalRegion::read(const std::function<Status(std::span<const std::byte>)>& take) const {
   constexpr std::uint64_t kPiece = 1u << 20;
+  const auto file = os::system_files().open(path, os::OpenMode::read);  // for each: a model has thousands of tensors
+  if (!file.ok()) return error(Code::io_error, "the external data \"", path, "\" cannot be opened");
   std::vector<std::byte> piece(std::min(kPiece, bytes));
   for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
     const auto now = std::span(piece).first(std::min<std::uint64_t>(kPiece, bytes - done));
-    GRAFT_TRY(os::read_exactly(*file, offset + done, now, path));
+    if (!os::read_exactly(**file, offset + done, now, path).ok()) {
+      return error(Code::io_error, "reading ", bytes, " bytes of \"", path, "\" failed");
+    }
     GRAFT_TRY(take(now));
   }
   return ok_status();

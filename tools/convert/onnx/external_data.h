@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +25,6 @@ std::string quoted(const std::filesystem::path& path);
 
 /// Where the bytes of a tensor lie: they are read piece after piece, so that nothing is held twice.
 struct ExternalRegion {
-  std::shared_ptr<os::File> file;
   std::string path;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

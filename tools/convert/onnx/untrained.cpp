@@ -111,11 +111,15 @@ std::vector<const OnnxInitializer*> cosines_and_sines(const std::vector<const On
     if (squares.spread() > 0) all.push_back(squares);  // one size alone is no angle
   }
   std::ranges::sort(all, {}, &Squares::spread);
+  double largest = 0;
+  for (const Squares& one : all) largest = std::max(largest, one.high);
   std::vector<const OnnxInitializer*> found;
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (std::size_t k = i + 1; k < all.size(); ++k) {
-      const bool halves = elem_bits(all[i].of->tensor->type) < 32;
-      if (all[k].spread() - all[i].spread() > (halves ? 4e-2 : 4e-5) * (all[i].low + all[k].high)) break;
+      const double tolerance = elem_bits(all[i].of->tensor->type) < 32 ? 4e-2 : 4e-5;
+      const double apart = all[k].spread() - all[i].spread();
+      if (apart > tolerance * (all[i].low + largest)) break;
+      if (apart > tolerance * (all[i].low + all[k].high)) continue;
       if (!are_cosines_and_sines(*all[i].of->tensor, *all[k].of->tensor)) continue;
       found.push_back(all[i].of);
       found.push_back(all[k].of);

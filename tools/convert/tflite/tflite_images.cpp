@@ -56,7 +56,8 @@ Status transpose_conv_with_bias(OpContext& c) {
   std::array<std::int32_t, 3> options = {};
   if (bytes == nullptr || bytes->size() < sizeof options) return corrupt("it has no options");
   std::memcpy(options.data(), bytes->data(), sizeof options);
-  if (std::any_of(bytes->begin() + sizeof options, bytes->end(), [](std::uint8_t byte) { return byte != 0; })) {
+  const std::uint8_t *const more = bytes->data() + sizeof options, *const end = bytes->data() + bytes->size();
+  if (std::any_of(more, end, [](std::uint8_t byte) { return byte != 0; })) {
     return unsupported("it has more options than a padding and two strides");
   }
   const auto [padding, across, down] = options;
