@@ -1,6 +1,7 @@
 // Linear models as skl2onnx writes them, scores of attention, and weights in external data: read, and written back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
