@@ -230,17 +230,24 @@ onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& n
 Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path, const Model& model,
                                  const std::string& source) {
   LoadLimits limits;
-  limits.external_weights = false;
+  limits.large_weights = false;  // the model has them
   const std::filesystem::path folder = std::filesystem::path(source).parent_path();
   ExternalWriter external(path);
-  GRAFT_TRY_ASSIGN(const HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
+  GRAFT_TRY_ASSIGN(HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
   // The hardened reader first: what it accepts is a whole model.
   auto parsed = parse_onnx(bytes.bytes(), folder.empty() ? "." : folder, limits).with_context(source);
   if (!parsed.ok()) return parsed.status();
+  // Scales of blocks may be large tensors, too.
+  const auto dequantizes = [](const OnnxNode& node) { return node.op == "DequantizeLinear"; };
+  if (std::ranges::any_of(parsed->nodes, dequantizes)) {
+    parsed = parse_onnx(bytes.bytes(), folder.empty() ? "." : folder).with_context(source);
+    if (!parsed.ok()) return parsed.status();
+  }
   onnx::ModelProto file;
   if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return corrupt("\"", source, "\" is not a complete ONNX model.");
   }
+  bytes.reset();
   Weights weights;
   find_weights(*file.mutable_graph(), weights);
   const auto attributes = attribute_weights(*file.mutable_graph());
@@ -276,8 +283,6 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
   for (onnx::FunctionProto& function : *file.mutable_functions()) {
     for (onnx::NodeProto& node : *function.mutable_node()) GRAFT_TRY(copies.copy(node));
   }
-  std::string out;
-  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
   report.files = {path};
   if (!external.empty()) {
     for (const std::string& location : external.replaced()) {
@@ -288,8 +293,7 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     }
     report.files.push_back(external.path());
   }
-  GRAFT_TRY(external.finish(files));
-  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  GRAFT_TRY(write_model(files, path, file, external));
   return report;
 }
 

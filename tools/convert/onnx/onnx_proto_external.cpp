@@ -1,12 +1,46 @@
 #include "tools/convert/onnx/onnx_proto_external.h"
 
-#include <algorithm>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
 #include <filesystem>
+#include <limits>
 
 #include "platform/base/checked.h"
 #include "platform/os/atomic_write.h"
 
 namespace graft::convert {
+namespace {
+
+class FileStream final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit FileStream(os::File& file) : file_(file) {}
+  bool Write(const void* buffer, int size) override {
+    status_ = file_.append({static_cast<const std::byte*>(buffer), static_cast<std::size_t>(size)});
+    return status_.ok();
+  }
+  const Status& status() const { return status_; }
+
+ private:
+  os::File& file_;
+  Status status_;
+};
+
+}  // namespace
+
+Status write_model(os::FileSystem& files, const std::string& path, const onnx::ModelProto& model,
+                   const ExternalWriter& external) {
+  if (model.ByteSizeLong() > std::numeric_limits<std::int32_t>::max()) {
+    return invalid("The ONNX file would be larger than 2 GiB.");
+  }
+  GRAFT_TRY(external.finish(files));
+  return os::atomic_write_file(files, path, [&](os::File& file) -> Status {
+    FileStream stream(file);
+    google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&stream, 1 << 20);
+    const bool done = model.SerializeToZeroCopyStream(&adaptor) && adaptor.Flush();
+    GRAFT_TRY(Status(stream.status()));
+    return done ? ok_status() : error(Code::internal, "The ONNX file could not be put together.");
+  });
+}
 
 ExternalData external_data_of(const onnx::TensorProto& tensor) {
   ExternalData data;

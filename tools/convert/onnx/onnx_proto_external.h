@@ -51,4 +51,9 @@ class ExternalWriter {
   std::uint64_t end_ = 0;
 };
 
+/// Writes the data file, if there is anything in it, then the model, piece after piece. invalid, before anything is
+/// written: the model would have more than 2 GiB, where protobuf ends.
+Status write_model(os::FileSystem& files, const std::string& path, const onnx::ModelProto& model,
+                   const ExternalWriter& external);
+
 }  // namespace graft::convert

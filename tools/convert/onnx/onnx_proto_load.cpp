@@ -51,6 +51,10 @@ class Loader {
   static Status fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out);
   static Status fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out);
   Status fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const;
+  bool is_left_out(const HostTensor& tensor, std::uint64_t bytes) const {
+    constexpr std::uint64_t kLarge = 64u << 10;
+    return !limits_.large_weights && is_float(tensor.type) && bytes >= kLarge;
+  }
   OnnxNode node(const onnx::NodeProto& proto);
 
   std::filesystem::path folder_;
@@ -155,10 +159,9 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
 }
 
 Status Loader::fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const {
-  constexpr std::uint64_t kLarge = 64u << 10;
   if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
   GRAFT_TRY_ASSIGN(const ExternalRegion region, find_external(folder_, external_data_of(proto), bytes));
-  if (!limits_.external_weights && is_float(out.type) && bytes >= kLarge) return ok_status();
+  if (is_left_out(out, bytes)) return ok_status();
   if (is_float(out.type)) out.floats.reserve(out.count());
   std::uint64_t left = out.count();
   return region.read([&](std::span<const std::byte> piece) {  // pieces hold whole elements
@@ -192,7 +195,7 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
       return corrupt("it holds ", proto.raw_data().size(), " bytes where its shape ", out.shape().text(), " needs ",
                      *bytes);
     }
-    GRAFT_TRY(fill_raw(proto.raw_data(), *count, out));
+    if (!is_left_out(out, *bytes)) GRAFT_TRY(fill_raw(proto.raw_data(), *count, out));
   } else {
     GRAFT_TRY(fill_typed(proto, *count, out));
   }
@@ -349,17 +352,24 @@ bool parse(google::protobuf::MessageLite& message, const void* data, std::size_t
 
 }  // namespace
 
-Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder,
-                             const LoadLimits& limits) {
+namespace {
+
+Status parse_model(std::span<const std::byte> bytes, const LoadLimits& limits, onnx::ModelProto& model) {
   if (bytes.size() > limits.max_file_bytes) {
     return invalid("The ONNX file has ", bytes_text(bytes.size()), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
   GRAFT_TRY(check_message_count(bytes));
+  if (!bytes.empty() && parse(model, bytes.data(), bytes.size())) return ok_status();
+  return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");
+}
+
+}  // namespace
+
+Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder,
+                             const LoadLimits& limits) {
   onnx::ModelProto model;
-  if (bytes.empty() || !parse(model, bytes.data(), bytes.size())) {
-    return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");
-  }
+  GRAFT_TRY(parse_model(bytes, limits, model));
   return Loader(folder, !folder.empty(), limits).model(model);
 }
 
@@ -374,14 +384,18 @@ Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits&
     return invalid("The file ", quoted(path), " has ", bytes_text(size), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::byte> bytes(size);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
-    return error(Code::io_error, "The file ", quoted(path), " cannot be read.");
+  const std::string name = path.filename().string();
+  onnx::ModelProto model;
+  {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<std::byte> bytes(size);  // gone before the weights are read out of the message
+    if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
+      return error(Code::io_error, "The file ", quoted(path), " cannot be read.");
+    }
+    GRAFT_TRY(parse_model(bytes, limits, model).with_context(name));
   }
   const std::filesystem::path parent = path.parent_path();
-  auto parsed = parse_onnx(bytes, parent.empty() ? std::filesystem::path(".") : parent, limits);
-  return std::move(parsed).with_context(path.filename().string());
+  return Loader(parent.empty() ? std::filesystem::path(".") : parent, true, limits).model(model).with_context(name);
 }
 
 Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes) {

@@ -404,18 +404,15 @@ Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, 
   for (const Value& value : model.graph.values()) {
     report.tensors += value.kind == ValueKind::parameter || value.kind == ValueKind::state;
   }
-  std::string out;
-  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
-  report.bytes = out.size();
+  report.bytes = file.ByteSizeLong();
   report.notes.push_back(
       cat("The graph is graft's own, as opset ", opset, ": names of inner values may differ from the source's."));
   report.files = {path};
   if (external && !external->empty()) {
     report.files.push_back(external->path());
     report.bytes += external->bytes();
-    GRAFT_TRY(external->finish(files));
   }
-  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  GRAFT_TRY(write_model(files, path, file, external ? *external : ExternalWriter(path)));
   return report;
 }
 
