@@ -7,13 +7,11 @@ namespace graft::codecs {
 namespace {
 
 std::uint32_t little(Bytes file, std::size_t at, std::size_t bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < bytes; ++i) value |= std::to_integer<std::uint32_t>(file[at + i]) << (8 * i);
-  return value;
+  return static_cast<std::uint32_t>(number_at(file, at, bytes, false));
 }
 
 struct Header {
-  media::ImageSize size;
+  media::ImageHeader size;
   bool from_top = false;
   std::uint32_t bits = 0;
   std::uint64_t data = 0;     // offset of the pixels
@@ -37,7 +35,8 @@ Result<Header> parse(Bytes file) {
   if (width <= 0 || rows == 0 || width > 65535 || rows > 65535) {
     return corrupt("is damaged: a BMP of ", width, " x ", height, " pixels.");
   }
-  h.size = {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(rows)};
+  h.size.width = static_cast<std::uint32_t>(width);
+  h.size.height = static_cast<std::uint32_t>(rows);
   const bool palette = h.bits == 1 || h.bits == 4 || h.bits == 8;
   // Compression 3 says where the colours of 32 bits lie; all write them as without it.
   if ((compression != 0 && !(compression == 3 && h.bits == 32)) || (!palette && h.bits != 24 && h.bits != 32)) {
@@ -59,7 +58,7 @@ Result<Header> parse(Bytes file) {
 
 bool is_bmp(Bytes file) { return starts_with(file, "BM"); }
 
-Result<media::ImageSize> bmp_size(Bytes file) {
+Result<media::ImageHeader> bmp_header(Bytes file) {
   GRAFT_TRY_ASSIGN(const Header h, parse(file));
   return h.size;
 }
@@ -94,6 +93,6 @@ Status bmp_decode(Bytes file, media::Pixels pixels, media::Image& image) {
 
 }  // namespace
 
-const ImageFormat kBmp = {"BMP", is_bmp, bmp_size, bmp_decode};
+const ImageFormat kBmp = {"BMP", is_bmp, bmp_header, bmp_decode};
 
 }  // namespace graft::codecs

@@ -25,10 +25,18 @@ std::span<const std::byte> contents(const void* file, std::size_t bytes) {
 }
 
 int image_size(void*, const void* file, std::size_t bytes, std::uint32_t* width, std::uint32_t* height) {
-  const auto size = system_codecs().image_size(contents(file, bytes), {});
-  if (!size.ok()) return failed(size.status());
-  *width = size->width;
-  *height = size->height;
+  const auto header = system_codecs().image_header(contents(file, bytes), {});
+  if (!header.ok()) return failed(header.status());
+  *width = header->width;
+  *height = header->height;
+  return 0;
+}
+
+int image_form(void*, const void* file, std::size_t bytes, std::uint32_t* bits, std::uint32_t* orientation) {
+  const auto header = system_codecs().image_header(contents(file, bytes), {});
+  if (!header.ok()) return failed(header.status());
+  *bits = header->bits;
+  *orientation = header->orientation;
   return 0;
 }
 
@@ -63,6 +71,7 @@ const graft_media* graft_codecs_media(void) {
     made.image_size = graft::codecs::image_size;
     made.decode_image = graft::codecs::decode_image;
     made.decode_sound = graft::codecs::decode_sound;
+    made.image_form = graft::codecs::image_form;
     made.image_formats = images.empty() ? nullptr : images.c_str();
     made.sound_formats = sounds.empty() ? nullptr : sounds.c_str();
     made.failure = graft::codecs::last_failure;

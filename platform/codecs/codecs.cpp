@@ -20,16 +20,19 @@ const ImageFormat* const kFormats[] = {
 
 class SystemCodecs final : public media::Codecs {
  public:
-  Result<media::ImageSize> image_size(Bytes file, const media::Limits& limits) const override {
+  Result<media::ImageHeader> image_header(Bytes file, const media::Limits& limits) const override {
     GRAFT_TRY_ASSIGN(const ImageFormat* format, find(file));
-    return checked_size(*format, file, limits);
+    return checked_header(*format, file, limits);
   }
 
   Result<media::Image> decode_image(Bytes file, media::Pixels pixels, const media::Limits& limits) const override {
     GRAFT_TRY_ASSIGN(const ImageFormat* format, find(file));
     media::Image image;
-    GRAFT_TRY_ASSIGN(image.size, checked_size(*format, file, limits));
-    image.bytes.resize(static_cast<std::size_t>(image.size.width) * image.size.height * bytes_per_pixel(pixels));
+    GRAFT_TRY_ASSIGN(image.header, checked_header(*format, file, limits));
+    if (is_16_bit(pixels) && image.header.bits != 16) {
+      return unsupported("is a ", format->name, " of ", image.header.bits, " bits a channel, not of 16.");
+    }
+    image.bytes.resize(static_cast<std::size_t>(image.header.width) * image.header.height * bytes_per_pixel(pixels));
     GRAFT_TRY(format->decode(file, pixels, image));
     return image;
   }
@@ -65,13 +68,10 @@ class SystemCodecs final : public media::Codecs {
     return unsupported("is no picture that this build reads: ", image_formats(), ".");
   }
 
-  static Result<media::ImageSize> checked_size(const ImageFormat& format, Bytes file, const media::Limits& limits) {
-    GRAFT_TRY_ASSIGN(const media::ImageSize size, format.size(file));
-    if (size.width == 0 || size.height == 0) return corrupt("is a ", format.name, " picture without a pixel.");
-    if (static_cast<std::uint64_t>(size.width) * size.height > limits.pixels) {
-      return invalid("has ", size.width, " x ", size.height, " pixels, more than the limit of ", limits.pixels, ".");
-    }
-    return size;
+  static Result<media::ImageHeader> checked_header(const ImageFormat& format, Bytes file, const media::Limits& limits) {
+    GRAFT_TRY_ASSIGN(const media::ImageHeader header, format.header(file));
+    GRAFT_TRY(check_size(header, limits, file.size()));
+    return header;
   }
 };
 

@@ -62,14 +62,39 @@ bool begin(Decoder& d, Bytes file) {
   jpeg_create_decompress(&d.info);
   d.progress.progress_monitor = watch_scans;
   d.info.progress = &d.progress;
-  d.info.mem->max_memory_to_use = 1L << 30;
+  // A progressive file is held as a whole: within what the pixels leave of what a reader may take.
+  d.info.mem->max_memory_to_use = static_cast<long>((80u << 20) + 8 * file.size());
   jpeg_mem_src(&d.info, reinterpret_cast<const unsigned char*>(file.data()), static_cast<unsigned long>(file.size()));
   return jpeg_read_header(&d.info, TRUE) == JPEG_HEADER_OK;
 }
 
 Status damaged(const Errors& errors) { return corrupt("is damaged: ", errors.text, "."); }
 
-Result<media::ImageSize> jpeg_size(Bytes file) {
+/// Of the first segment APP1 that is EXIF's.
+std::uint32_t orientation_of(Bytes file) {
+  constexpr unsigned kApp1 = 0xe1, kScan = 0xda, kFirstAlone = 0xd0, kLastAlone = 0xd9;
+  for (std::size_t at = 2; at + 4 <= file.size();) {
+    const auto marker = static_cast<unsigned>(number_at(file, at + 1, 1, true));
+    if (number_at(file, at, 1, true) != 0xff || marker == kScan) return 1;
+    if (marker == 0xff) {  // a byte that fills up
+      ++at;
+      continue;
+    }
+    if (marker >= kFirstAlone && marker <= kLastAlone) {
+      at += 2;
+      continue;
+    }
+    const std::size_t bytes = number_at(file, at + 2, 2, true);
+    if (bytes < 2 || bytes > file.size() - at - 2) return 1;
+    if (marker == kApp1 && starts_with(file, std::string_view("Exif\0\0", 6), at + 4)) {
+      return exif_orientation(file.subspan(at + 4, bytes - 2));
+    }
+    at += 2 + bytes;
+  }
+  return 1;
+}
+
+Result<media::ImageHeader> jpeg_header(Bytes file) {
   Decoder d{};
   open(d);
   if (setjmp(d.errors.jump) != 0) {
@@ -77,10 +102,10 @@ Result<media::ImageSize> jpeg_size(Bytes file) {
     return damaged(d.errors);
   }
   const bool ok = begin(d, file);
-  const media::ImageSize size{d.info.image_width, d.info.image_height};
+  const media::ImageHeader header{d.info.image_width, d.info.image_height, 8, orientation_of(file)};
   jpeg_destroy_decompress(&d.info);
   if (!ok) return corrupt("is damaged: it holds no picture.");
-  return size;
+  return header;
 }
 
 /// A row as the decoder gives it (1, 3 or 4 components) to `pixels`.
@@ -113,7 +138,7 @@ Status jpeg_decode(Bytes file, media::Pixels pixels, media::Image& image) {
   if (pixels == media::Pixels::index) {
     return unsupported("is a JPEG, whose losses change the classes of a mask; use PNG or BMP.");
   }
-  std::vector<std::uint8_t> row(4ull * image.size.width);
+  std::vector<std::uint8_t> row(4ull * image.header.width);
   std::uint8_t* const rows[] = {row.data()};
   std::uint8_t* const out = image.bytes.data();
   Decoder d{};
@@ -130,7 +155,7 @@ Status jpeg_decode(Bytes file, media::Pixels pixels, media::Image& image) {
   while (d.info.output_scanline < d.info.output_height) {
     const std::size_t y = d.info.output_scanline;
     jpeg_read_scanlines(&d.info, const_cast<JSAMPARRAY>(rows), 1);
-    store_row(d, row.data(), pixels, out + y * image.size.width * bytes_per_pixel(pixels));
+    store_row(d, row.data(), pixels, out + y * image.header.width * bytes_per_pixel(pixels));
   }
   jpeg_finish_decompress(&d.info);
   jpeg_destroy_decompress(&d.info);
@@ -141,6 +166,6 @@ bool is_jpeg(Bytes file) { return starts_with(file, "\xff\xd8\xff"); }
 
 }  // namespace
 
-const ImageFormat kJpeg = {"JPEG", is_jpeg, jpeg_size, jpeg_decode};
+const ImageFormat kJpeg = {"JPEG", is_jpeg, jpeg_header, jpeg_decode};
 
 }  // namespace graft::codecs

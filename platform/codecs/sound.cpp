@@ -33,17 +33,11 @@ sf_count_t read(void* out, sf_count_t count, void* user) {
 sf_count_t write(const void*, sf_count_t, void*) { return 0; }
 sf_count_t tell(void* user) { return static_cast<Reading*>(user)->at; }
 
-std::uint32_t little(Bytes file, std::size_t at) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value |= std::to_integer<std::uint32_t>(file[at + i]) << (8 * i);
-  return value;
-}
-
 /// libsndfile takes what there is of a file that was cut off; such a recording would be another one.
 Status check_whole(Bytes file) {
   if (!starts_with(file, "RIFF") || !starts_with(file, "WAVE", 8)) return ok_status();
   for (std::size_t at = 12; at + 8 <= file.size();) {
-    const std::uint64_t bytes = little(file, at + 4), left = file.size() - at - 8;
+    const std::uint64_t bytes = number_at(file, at + 4, 4, false), left = file.size() - at - 8;
     const bool streamed = bytes == 0xffffffffu || bytes == 0;  // by writers that could not go back
     if (starts_with(file, "data", at)) {
       if (bytes > left && !streamed) {
@@ -79,10 +73,13 @@ Result<media::Sound> decode_sound(Bytes file, const media::Limits& limits) {
                    info.samplerate, " a second.");
   }
   const auto channels = static_cast<std::uint64_t>(info.channels), frames = static_cast<std::uint64_t>(info.frames);
-  if (frames > limits.samples / channels) {
-    return invalid("has ", frames, " samples in ", channels, " channels, more than the limit of ", limits.samples, ".");
+  const std::uint64_t most = media::most_samples(limits, file.size());
+  if (frames > most / channels) {
+    return invalid("has ", frames, " samples in ", channels, " channels, more than the limit of ", most,
+                   most < limits.samples ? cat(" for a file of ", file.size(), " bytes.") : ".");
   }
   media::Sound out{static_cast<std::uint32_t>(info.samplerate), {}};
+  out.samples.reserve(frames);
   constexpr std::uint64_t kFrames = 4096;
   std::vector<float> chunk(kFrames * channels);
   for (std::uint64_t done = 0; done < frames;) {

@@ -33,8 +33,8 @@ struct IdxOptions {
 Result<std::unique_ptr<Column>> open_idx(const std::string& path, const IdxOptions& options, const FileOptions& files);
 
 /// A column of a .npy file; its first axis counts samples. Whole numbers are i32, of a label of shape [N, 1] one for
-/// each sample; whether a model's input wants them as f32 shows where they go there. Booleans, floats and all weights
-/// are f32.
+/// each sample; whether a model's input wants them as f32 shows where they go there. Booleans, floats, all weights and
+/// whole numbers of which one does not fit 32 bits are f32.
 Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string name, Role role,
                                          const FileOptions& files);
 

@@ -11,7 +11,10 @@ namespace {
 class CsvSource final : public Source {
  public:
   CsvSource(DataFile file, CsvTable table, const CsvOptions& options)
-      : file_(std::move(file)), table_(std::move(table)), reader_(file_), text_length_(options.text_length) {
+      : file_(std::move(file)),
+        table_(std::move(table)),
+        reader_(file_, table_.delimiter),
+        text_length_(options.text_length) {
     for (const CsvField& field : table_.fields) {
       places_.push_back(fields_.size());
       fields_.push_back(field.field(text_length_));

@@ -24,6 +24,7 @@ struct CsvOptions {
   std::uint64_t text_length = 0;     ///< an input of one column of text: so many of its bytes, zeros behind; 0: no text
   std::string lengths;               ///< an input that gets the number of bytes of that text; empty: none
   std::vector<std::string> classes;  ///< of a label of text: their numbers; empty: in the order of their sorted names
+  char delimiter = 0;                ///< between columns; 0: find_delimiter()
   enum class Header { detect, yes, no } header = Header::detect;  ///< detect: a header is a first row without numbers
 };
 

@@ -11,7 +11,40 @@ namespace {
 constexpr std::uint64_t kChunkBytes = 16u << 10;
 constexpr int kEnd = -1;
 
+Result<std::string> beginning(const DataFile& file) {
+  std::string text(std::min(kChunkBytes, file.size()), '\0');
+  GRAFT_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
 }  // namespace
+
+Status expect_utf8(const DataFile& file) {
+  GRAFT_TRY_ASSIGN(const std::string text, beginning(file));
+  if (!text.starts_with("\xff\xfe") && !text.starts_with("\xfe\xff")) return ok_status();
+  return unsupported("\"", file.path(), "\" is text in UTF-16 (or UTF-32); save it as UTF-8.");
+}
+
+Result<char> find_delimiter(const DataFile& file) {
+  GRAFT_TRY(expect_utf8(file));
+  GRAFT_TRY_ASSIGN(const std::string text, beginning(file));
+  const std::size_t zero = text.find('\0');
+  if (zero != std::string::npos) {
+    return corrupt("\"", file.path(), "\" is not text in UTF-8: its byte ", zero, " is 0.");
+  }
+  const std::size_t begin = text.find_first_not_of("\r\n");
+  std::size_t commas = 0, semicolons = 0, tabs = 0;
+  bool quoted = false;
+  for (std::size_t i = begin; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted) continue;
+    commas += text[i] == ',' ? 1 : 0;
+    semicolons += text[i] == ';' ? 1 : 0;
+    tabs += text[i] == '\t' ? 1 : 0;
+  }
+  if (commas == 0 && semicolons > 0 && tabs == 0) return ';';
+  return commas == 0 && tabs > 0 && semicolons == 0 ? '\t' : ',';
+}
 
 void CsvReader::seek(std::uint64_t offset) { offset_ = row_offset_ = offset; }
 

@@ -14,7 +14,7 @@ namespace graft::data {
 /// without a character are skipped.
 class CsvReader {
  public:
-  explicit CsvReader(const DataFile& file, char delimiter = ',') : file_(&file), delimiter_(delimiter) {}
+  CsvReader(const DataFile& file, char delimiter) : file_(&file), delimiter_(delimiter) {}
 
   /// Goes to a byte that begins a row.
   void seek(std::uint64_t offset);
@@ -41,6 +41,12 @@ class CsvReader {
   std::vector<char> chunk_;
   std::uint64_t chunk_offset_ = 0;
 };
+
+/// What separates the columns: a semicolon or a tab where the first row has some and no comma, else a comma. Quoted
+/// text does not count. corrupt, unsupported: a file of no text, or of UTF-16.
+Result<char> find_delimiter(const DataFile& file);
+/// An error where a file begins with the mark of UTF-16 or UTF-32: text is read as UTF-8.
+Status expect_utf8(const DataFile& file);
 
 /// A finite number with nothing around it but spaces; false otherwise.
 bool parse_number(std::string_view text, double& value);

@@ -7,7 +7,7 @@
 namespace graft::data {
 namespace {
 
-constexpr std::size_t kMaxClasses = 1u << 16;
+constexpr std::size_t kMaxClasses = 1u << 16, kMaxClassBytes = 1024;
 constexpr double kMaxExact = 1 << 24;  // whole numbers up to here are floats
 
 bool is_whole(double value) {
@@ -22,19 +22,25 @@ struct Seen {
   bool large = false;         // a whole number that float may not hold
   std::uint64_t odd_row = 0;  // the first one that is no number, for the error
   std::size_t odd_column = 0;
+  std::size_t long_label = 0;  // bytes of the longest label
   std::string odd;
 };
 
 class CsvScan {
  public:
-  CsvScan(const DataFile& file, const CsvOptions& options) : file_(file), options_(options), reader_(file) {}
+  CsvScan(const DataFile& file, const CsvOptions& options) : file_(file), options_(options), reader_(file, ',') {}
 
   Result<CsvTable> run() {
+    GRAFT_TRY_ASSIGN(table_.delimiter, find_delimiter(file_));
+    if (options_.delimiter != 0) table_.delimiter = options_.delimiter;
+    reader_ = CsvReader(file_, table_.delimiter);
     GRAFT_TRY_ASSIGN(bool more, reader_.next(row_));
     if (!more) return invalid("\"", file_.path(), "\" holds no row.");
     table_.columns = row_.size();
-    if (table_.columns < 2 && options_.inputs.empty())
-      return invalid("\"", file_.path(), "\" has 1 column; features and a label need at least 2.");
+    if (table_.columns < 2 && options_.inputs.empty()) {
+      return invalid("\"", file_.path(), "\" has 1 column by its delimiter ", delimiter_name(),
+                     "; features and a label need at least 2. Give delimiter= where another character separates them.");
+    }
     const bool header =
         options_.header == CsvOptions::Header::yes || (options_.header == CsvOptions::Header::detect && !any_number());
     if (header) names_ = row_;
@@ -144,12 +150,26 @@ class CsvScan {
     seen.whole = seen.whole && fits && is_whole(value);
     seen.large = seen.large || std::abs(value) > kMaxExact;
     const bool one_label = field.role == Role::label && field.columns.size() == 1;
-    if (one_label && field.classes.size() < kMaxClasses) field.classes.try_emplace(row_[column], 0);
+    if (!one_label) return;
+    seen.long_label = std::max(seen.long_label, row_[column].size());
+    if (field.classes.size() < kMaxClasses && row_[column].size() <= kMaxClassBytes) {
+      field.classes.try_emplace(row_[column], 0);
+    }
   }
 
+  std::string delimiter_name() const { return table_.delimiter == '\t' ? "tab" : cat('"', table_.delimiter, '"'); }
+
+  /// Says so where another delimiter, or a comma for a decimal point, may be what is meant.
   Status no_number(const Seen& seen) const {
+    const bool separated = seen.odd.find_first_of(";\t|") != std::string::npos;
+    const bool comma = seen.odd.find_first_not_of("0123456789,-+") == std::string::npos && table_.delimiter != ',';
     return corrupt("Column ", seen.odd_column, " of sample ", seen.odd_row, " of \"", file_.path(), "\" is \"",
-                   seen.odd, "\", which is not a number that float can hold.");
+                   seen.odd, "\", which is not a number that float can hold",
+                   separated
+                       ? cat("; columns are separated by ", delimiter_name(), ", delimiter= names another character")
+                   : comma ? "; numbers are written with a decimal point"
+                           : "",
+                   ".");
   }
 
   Status decide(CsvField& field, const Seen& seen) const {
@@ -161,6 +181,10 @@ class CsvScan {
       return {};
     }
     field.kind = feature ? CsvField::Kind::text : CsvField::Kind::classes;
+    if (!feature && seen.long_label > kMaxClassBytes) {
+      return invalid("The label column of \"", file_.path(), "\" holds a text of ", seen.long_label,
+                     " bytes; the name of a class has at most ", kMaxClassBytes, ".");
+    }
     return feature ? ok_status() : number_classes(field);
   }
 

@@ -21,6 +21,7 @@ struct CsvField {
 
 struct CsvTable {
   static constexpr std::uint64_t kRowsPerMark = 16;
+  char delimiter = ',';
   std::size_t columns = 0;
   std::uint64_t rows = 0;
   std::vector<std::uint64_t> marks;  ///< where row 0, 16, 32, ... begins

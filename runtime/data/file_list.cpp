@@ -86,7 +86,8 @@ struct Row {
 Result<std::vector<Row>> read_rows(const std::string& path, const FileOptions& files,
                                    const std::vector<std::string>& endings) {
   GRAFT_TRY_ASSIGN(const DataFile file, DataFile::open(path, files));
-  CsvReader reader(file);
+  GRAFT_TRY_ASSIGN(const char delimiter, find_delimiter(file));
+  CsvReader reader(file, delimiter);
   std::vector<Row> rows;
   std::vector<std::string> row;
   for (bool first = true;; first = false) {

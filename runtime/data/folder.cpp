@@ -82,16 +82,17 @@ class FolderSource final : public FileSource {
     return g;
   }
 
-  Picture shaped(Picture picture, const Geometry& g, Sampling sampling, float fill) const {
-    picture = resized(picture, resize_of(picture.size), sampling);
+  Picture shaped(const Decoded& decoded, const Geometry& g, Sampling sampling, float fill) const {
+    const Extent now = resize_of(decoded.size());
     const std::int64_t pad = options_.augment.on ? options_.augment.random_crop.value_or(0) : 0;
     const auto place = [&](std::int64_t has, std::int64_t wants, double where) {
       const std::int64_t first = -pad, places = has + 2 * pad - wants + 1;
       if (!options_.augment.on || !options_.augment.random_crop || places < 1) return (has - wants) / 2;
       return first + std::min(static_cast<std::int64_t>(where * static_cast<double>(places)), places - 1);
     };
-    picture = window(picture, place(picture.size.height, size_.height, g.down),
-                     place(picture.size.width, size_.width, g.across), size_, fill);
+    const std::int64_t top = place(now.height, size_.height, g.down), left = place(now.width, size_.width, g.across);
+    Picture picture = now == decoded.size() ? window(decoded, top, left, size_, fill)
+                                            : window(resized(decoded, now, sampling), top, left, size_, fill);
     if (g.flip_columns) flip_columns(picture);
     if (g.flip_rows) flip_rows(picture);
     return g.degrees == 0 ? picture : rotated(picture, g.degrees, sampling, fill);
@@ -109,30 +110,42 @@ class FolderSource final : public FileSource {
  private:
   Extent resize_of(Extent size) const { return resize_of(size, options_); }
 
-  Result<Picture> load(const std::string& path, media::Pixels pixels) const {
+  /// All bits that the file has for a pixel; a mask's are classes.
+  Result<Decoded> load(const std::string& path, media::Pixels pixels) const {
     GRAFT_TRY_ASSIGN(const HostBuffer file, os::read_file(*files_.files, path, kMaxPictureBytes, files_.allocator));
-    auto image = codecs_.decode_image(file.bytes(), pixels, options_.limits);
+    const auto decode = [&]() -> Result<media::Image> {
+      GRAFT_TRY_ASSIGN(const media::ImageHeader header, codecs_.image_header(file.bytes(), options_.limits));
+      if (header.bits == 16 && pixels == media::Pixels::gray) pixels = media::Pixels::gray16;
+      if (header.bits == 16 && pixels == media::Pixels::rgb) pixels = media::Pixels::rgb16;
+      return codecs_.decode_image(file.bytes(), pixels, options_.limits);
+    };
+    auto image = decode();
     if (!image.ok()) return error(image.status().code(), name_of(path), ' ', image.status().message());
-    return to_picture(*image, bytes_per_pixel(pixels));
+    return Decoded(std::move(image).value(), pixels, options_.upright);
   }
 
   /// The picture as it will be, and its mask in its place.
   Result<Picture> sample(std::uint64_t position, SampleOut out) const {
     Random random(0);
     const Geometry g = draw(position, random);
-    GRAFT_TRY_ASSIGN(Picture picture,
-                     load(list_.items[position].path, options_.gray ? media::Pixels::gray : media::Pixels::rgb));
-    const Extent before = picture.size;
-    picture = shaped(std::move(picture), g, Sampling::linear, 0);
+    Picture picture;
+    Extent before;
+    {
+      GRAFT_TRY_ASSIGN(const Decoded decoded,
+                       load(list_.items[position].path, options_.gray ? media::Pixels::gray : media::Pixels::rgb));
+      before = decoded.size();
+      picture = shaped(decoded, g, Sampling::linear, 0);
+    }
     if (options_.augment.on && options_.augment.jitter.any()) jitter(picture, options_.augment.jitter, random);
     if (options_.augment.on && options_.augment.cut_out > 0) cut_out(picture, options_.augment.cut_out, random);
     if (masks_.empty()) return picture;
-    GRAFT_TRY_ASSIGN(Picture mask, load(masks_[position], media::Pixels::index));
-    if (mask.size != before) {
-      return invalid(name_of(masks_[position]), " has ", mask.size.width, " x ", mask.size.height, " pixels, but ",
-                     name_of(list_.items[position].path), " has ", before.width, " x ", before.height, ".");
+    GRAFT_TRY_ASSIGN(const Decoded classes, load(masks_[position], media::Pixels::index));
+    if (classes.size() != before) {
+      return invalid(name_of(masks_[position]), " has ", classes.size().width, " x ", classes.size().height,
+                     " pixels, but ", name_of(list_.items[position].path), " has ", before.width, " x ", before.height,
+                     ".");
     }
-    mask = shaped(std::move(mask), g, Sampling::nearest, kNoClass);
+    const Picture mask = shaped(classes, g, Sampling::nearest, kNoClass);
     for (std::size_t i = 0; i < mask.values.size(); ++i) {
       auto number = static_cast<std::int32_t>(mask.values[i]);
       if (options_.unset && number == *options_.unset) number = kNoClass;
@@ -188,9 +201,9 @@ class FolderSource final : public FileSource {
 Result<Extent> size_of(const std::string& path, const FolderOptions& options, const media::Codecs& codecs,
                        const FileOptions& files) {
   GRAFT_TRY_ASSIGN(const auto mapped, files.files->map(path));
-  const auto size = codecs.image_size(mapped->bytes(), options.limits);
-  if (!size.ok()) return error(size.status().code(), name_of(path), ' ', size.status().message());
-  return Extent{size->height, size->width};
+  const auto header = codecs.image_header(mapped->bytes(), options.limits);
+  if (!header.ok()) return error(header.status().code(), name_of(path), ' ', header.status().message());
+  return upright_extent(*header, options.upright);
 }
 
 /// The mask that has the picture's name, whatever it ends in.
@@ -240,9 +253,11 @@ Result<std::unique_ptr<Source>> open_folder(FileList list, const FolderOptions& 
   for (const auto& item : list.items) {
     GRAFT_TRY_ASSIGN(const Extent file, size_of(item.path, options, codecs, files));
     const Extent now = FolderSource::resize_of(file, options);
-    constexpr std::int64_t kMaxSide = 1 << 16;
-    if (now.height > kMaxSide || now.width > kMaxSide || now.height * now.width > (1 << 26)) {
-      return invalid(name_of(item.path), " would be resized to ", now.width, " x ", now.height, " pixels.");
+    constexpr std::int64_t kMaxSide = 1 << 16, kMostPixels = 1 << 24;
+    const bool large = now.height > kMaxSide || now.width > kMaxSide || now.height * now.width > kMostPixels;
+    if (large && now != file) {
+      return invalid(name_of(item.path), " would be resized to ", now.width, " x ", now.height,
+                     " pixels, more than the limit of ", kMostPixels, ".");
     }
     if (!size) size = now;
     if (options.crop || now == *size) continue;

@@ -32,6 +32,7 @@ struct FolderOptions {
   double mixup = 0;                   ///< alpha of the Beta distribution; labels are then shares of classes
   std::string masks;                  ///< a folder of masks, by the pictures' names; empty: labels are classes
   std::optional<std::int32_t> unset;  ///< a mask's number that stands for no class
+  bool upright = true;                ///< images are turned as EXIF's orientation says
   media::Limits limits;
 };
 

@@ -108,6 +108,11 @@ OpenResult open_folder_spec(const Opening& o) {
   GRAFT_TRY(read_sizes(o, options));
   GRAFT_TRY(read_augmentation(o, options));
   GRAFT_TRY(read_layout(o, options));
+  const std::string orientation = o.options.text("orientation").value_or("apply");
+  options.upright = orientation == "apply";
+  if (!options.upright && orientation != "ignore") {
+    return invalid("Option orientation=", orientation, " must be apply or ignore.");
+  }
   GRAFT_TRY_ASSIGN(options.mean, o.options.numbers("mean"));
   GRAFT_TRY_ASSIGN(options.std, o.options.numbers("std"));
   GRAFT_TRY_ASSIGN(const auto normal, o.options.numbers("normalize"));

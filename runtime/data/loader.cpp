@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "platform/base/checked.h"
+#include "platform/os/caught.h"
 
 namespace graft::data {
 namespace {
@@ -191,11 +192,13 @@ void Loader::work() {
       if (stopping_) return;
       batch = &batches_[produced_ % batches_.size()];
     }
-    Status status = caught([&]() -> Status {
-      fill(*batch);
-      return {};
-    });
-    if (!status.ok()) batch->status_ = std::move(status);
+    if (Status filled = os::caught([&] {
+          fill(*batch);
+          return ok_status();
+        });
+        !filled.ok()) {
+      batch->status_ = std::move(filled).with_context(cat("While reading sample ", order_.row(), " of the data set"));
+    }
     const bool done = batch->end_ || !batch->status_.ok();
     {
       std::lock_guard lock(mutex_);

@@ -49,6 +49,11 @@ std::optional<std::uint32_t> to_word(T value) {
   return static_cast<std::uint32_t>(value);
 }
 
+template <std::integral T>
+std::uint32_t to_float_word(T value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
+
 /// Where the element with row-major number `index` stands in a file whose first axis varies fastest.
 std::uint64_t fortran_position(std::uint64_t index, const std::vector<std::int64_t>& dims) {
   std::uint64_t strides[Shape::kMaxRank];
@@ -71,6 +76,7 @@ struct Stored {
   bool big_endian;
   bool fortran_order;
   std::vector<std::int64_t> dims;
+  bool as_float;  ///< integers, too
 };
 
 /// Converts elements until one does not fit; returns the error's end of sentence, or nothing.
@@ -79,7 +85,10 @@ std::string convert(const Stored& stored, std::uint64_t first, std::uint64_t cou
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t at = stored.fortran_order ? fortran_position(first + i, stored.dims) : first + i;
     const T value = load<T>(stored.data.data() + at * sizeof(T), stored.big_endian);
-    const auto word = to_word(value);
+    auto word = to_word(value);
+    if constexpr (std::integral<T>) {
+      if (stored.as_float) word = to_float_word(value);
+    }
     if (!word) {
       if constexpr (std::is_arithmetic_v<T>) return cat("element ", first + i, " is ", value);
     }
@@ -130,18 +139,32 @@ Result<NpyReader> NpyReader::open(os::FileSystem& files, const std::string& path
   return reader;
 }
 
+bool NpyReader::fits_words() const {
+  const bool may_not = (kind_ == 'i' && size_ == 8) || (kind_ == 'u' && size_ >= 4);
+  if (!may_not) return true;
+  for (std::uint64_t i = 0; i < elements(); ++i) {
+    const std::byte* const at = data_.data() + i * size_;
+    const bool fits = size_ == 4     ? to_word(load<std::uint32_t>(at, big_endian_)).has_value()
+                      : kind_ == 'i' ? to_word(load<std::int64_t>(at, big_endian_)).has_value()
+                                     : to_word(load<std::uint64_t>(at, big_endian_)).has_value();
+    if (!fits) return false;
+  }
+  return true;
+}
+
 Status NpyReader::read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
   if (!in_bounds(first, count, elements()) || out.size() / 4 != count || out.size() % 4 != 0) {
     return invalid("Elements ", first, " to ", first, " + ", count, " of \"", name_, "\" were asked for in ",
                    out.size(), " bytes; it has ", elements(), " elements of 4 bytes.");
   }
   if (count == 0) return ok_status();
-  const bool as_stored = !big_endian_ && !fortran_order_ && size_ == 4 && (kind_ == 'f' || kind_ == 'i');
+  const bool as_float = dtype_ == DType::f32 && kind_ != 'f';
+  const bool as_stored = !big_endian_ && !fortran_order_ && size_ == 4 && (kind_ == 'f' || (kind_ == 'i' && !as_float));
   if (as_stored) {
     std::memcpy(out.data(), data_.data() + first * 4, out.size());
     return ok_status();
   }
-  const Stored stored{data_, big_endian_, fortran_order_, shape_.values()};
+  const Stored stored{data_, big_endian_, fortran_order_, shape_.values(), as_float};
   const std::string misfit = find_convert(kind_, size_)(stored, first, count, out.data());
   if (misfit.empty()) return ok_status();
   return invalid("In \"", name_, "\" ", misfit, ", which does not fit ", dtype_name(dtype_), ".");

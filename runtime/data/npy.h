@@ -36,6 +36,11 @@ class NpyReader {
   const Shape& shape() const { return shape_; }
   std::uint64_t elements() const { return shape_.elements(); }
 
+  /// Whether every integer fits 32 bits; reads 64-bit and unsigned 32-bit files once.
+  bool fits_words() const;
+  /// From now on integers are read as f32, rounded where they have more than 24 bits.
+  void read_as_float() { dtype_ = DType::f32; }
+
   /// Elements [first, first + count) in row-major order; out.size() must be count * dtype_size(dtype()).
   /// An error where an integer does not fit 32 bits, or a finite float64 exceeds what float32 can hold.
   Status read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const;

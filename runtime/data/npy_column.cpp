@@ -41,6 +41,7 @@ Result<std::unique_ptr<Column>> open_npy(const std::string& path, std::string na
   if (dims.empty())
     return invalid("\"", path, "\" holds a single number; the first axis of a data set counts samples.");
   Field field{std::move(name), DType::f32, Shape::of({dims.begin() + 1, dims.end()}), role};
+  if (!reader.fits_words()) reader.read_as_float();
   if (role != Role::weight && reader.dtype() == DType::i32) field.dtype = DType::i32;
   const bool one = field.shape == Shape{1};
   if (one && (role == Role::weight || (role == Role::label && field.dtype == DType::i32))) field.shape = Shape{};

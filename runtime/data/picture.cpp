@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
+#include <utility>
 
 namespace graft::data {
 namespace {
 
-Picture empty_like(const Picture& in, Extent size) {
-  Picture out{size, in.channels, {}};
-  out.values.resize(static_cast<std::size_t>(size.height * size.width * in.channels));
+Picture empty_of(Extent size, std::int64_t channels) {
+  Picture out{size, channels, {}};
+  out.values.resize(static_cast<std::size_t>(size.height * size.width * channels));
   return out;
 }
 
@@ -40,30 +42,51 @@ std::vector<Taps> taps_of(std::int64_t from, std::int64_t to) {
   return all;
 }
 
-/// Along rows first, then along columns, as Pillow does.
-Picture resized_linear(const Picture& in, Extent size) {
-  Picture rows = empty_like(in, {in.size.height, size.width});
-  const auto across = taps_of(in.size.width, size.width), down = taps_of(in.size.height, size.height);
-  for (std::int64_t y = 0; y < in.size.height; ++y) {
+/// Along rows first, then along columns, as Pillow does. A line goes to all lines of the result that it is part of, so
+/// that no more than one is held.
+Picture resized_linear(const Decoded& in, Extent size) {
+  const std::int64_t channels = in.channels(), line_values = size.width * channels;
+  const auto across = taps_of(in.size().width, size.width), down = taps_of(in.size().height, size.height);
+  Picture out = empty_of(size, channels);
+  std::vector<float> from(static_cast<std::size_t>(in.size().width * channels));
+  std::vector<float> line(static_cast<std::size_t>(line_values));
+  const auto end_of = [&](std::int64_t y) {
+    const Taps& taps = down[static_cast<std::size_t>(y)];
+    return taps.first + static_cast<std::int64_t>(taps.weights.size());
+  };
+  for (std::int64_t y = 0, begin = 0; y < in.size().height; ++y) {
+    while (begin < size.height && end_of(begin) <= y) ++begin;
+    if (begin == size.height || down[static_cast<std::size_t>(begin)].first > y) continue;
+    in.read(y, 0, in.size().width, from.data());
     for (std::int64_t x = 0; x < size.width; ++x) {
       const Taps& taps = across[static_cast<std::size_t>(x)];
-      for (std::int64_t c = 0; c < in.channels; ++c) {
+      for (std::int64_t c = 0; c < channels; ++c) {
         float sum = 0;
         for (std::size_t k = 0; k < taps.weights.size(); ++k) {
-          sum += taps.weights[k] * in.at(y, taps.first + static_cast<std::int64_t>(k))[c];
+          sum += taps.weights[k] *
+                 from[static_cast<std::size_t>((taps.first + static_cast<std::int64_t>(k)) * channels + c)];
         }
-        rows.at(y, x)[c] = sum;
+        line[static_cast<std::size_t>(x * channels + c)] = sum;
       }
     }
-  }
-  Picture out = empty_like(in, size);
-  for (std::int64_t y = 0; y < size.height; ++y) {
-    const Taps& taps = down[static_cast<std::size_t>(y)];
-    float* const to = out.at(y, 0);
-    for (std::size_t k = 0; k < taps.weights.size(); ++k) {
-      const float* from = rows.at(taps.first + static_cast<std::int64_t>(k), 0);
-      for (std::int64_t i = 0; i < size.width * in.channels; ++i) to[i] += taps.weights[k] * from[i];
+    for (std::int64_t to = begin; to < size.height && down[static_cast<std::size_t>(to)].first <= y; ++to) {
+      const Taps& taps = down[static_cast<std::size_t>(to)];
+      const float weight = taps.weights[static_cast<std::size_t>(y - taps.first)];
+      float* const sums = out.at(to, 0);
+      for (std::int64_t i = 0; i < line_values; ++i) sums[i] += weight * line[static_cast<std::size_t>(i)];
     }
+  }
+  return out;
+}
+
+template <typename From>
+Picture window_of(const From& from, Extent has, std::int64_t channels, std::int64_t top, std::int64_t left, Extent size,
+                  float fill) {
+  Picture out = empty_of(size, channels);
+  std::ranges::fill(out.values, fill);
+  const std::int64_t first = std::max<std::int64_t>(-left, 0), end = std::min(size.width, has.width - left);
+  for (std::int64_t y = std::max<std::int64_t>(-top, 0); y < size.height && y + top < has.height; ++y) {
+    if (first < end) from(y + top, first + left, end - first, out.at(y, first));
   }
   return out;
 }
@@ -93,21 +116,62 @@ void turn_hue(float* rgb, float turns) {
 
 }  // namespace
 
-Picture to_picture(const media::Image& image, std::int64_t channels) {
-  Picture out{{image.size.height, image.size.width}, channels, {}};
-  out.values.assign(image.bytes.begin(), image.bytes.end());
-  return out;
+Extent upright_extent(const media::ImageHeader& header, bool upright) {
+  const Extent stored{header.height, header.width};
+  return upright && header.orientation >= 5 ? Extent{stored.width, stored.height} : stored;
 }
 
-Picture resized(const Picture& in, Extent size, Sampling sampling) {
-  if (size == in.size) return in;
+Decoded::Decoded(media::Image image, media::Pixels pixels, bool upright)
+    : image_(std::move(image)),
+      size_(upright_extent(image_.header, upright)),
+      channels_(media::channels_of(pixels)),
+      words_(media::is_16_bit(pixels)) {
+  // EXIF names the sides of the upright picture at which the stored first row and first column lie.
+  constexpr struct {
+    bool right, bottom;  ///< where the stored rows begin, and where they are counted from
+  } kTurns[] = {{false, false}, {true, false}, {true, true}, {false, true}};
+  const std::uint32_t orientation = upright ? image_.header.orientation : 1;
+  const std::int64_t width = image_.header.width, height = image_.header.height;
+  if (orientation <= 4) {
+    const auto turn = kTurns[orientation - 1];
+    across_ = turn.right ? -1 : 1;
+    down_ = turn.bottom ? -width : width;
+    origin_ = (turn.right ? width - 1 : 0) + (turn.bottom ? (height - 1) * width : 0);
+  } else {
+    // The stored rows are columns: 5 left from the top, 6 right from the top, 7 right from the bottom, 8 left from it.
+    const bool right = orientation == 6 || orientation == 7, bottom = orientation >= 7;
+    across_ = right ? -width : width;
+    down_ = bottom ? -1 : 1;
+    origin_ = (right ? (height - 1) * width : 0) + (bottom ? width - 1 : 0);
+  }
+}
+
+void Decoded::read(std::int64_t y, std::int64_t first, std::int64_t count, float* out) const {
+  std::int64_t pixel = origin_ + y * down_ + first * across_;
+  for (std::int64_t x = 0; x < count; ++x, pixel += across_) {
+    const std::uint8_t* at = image_.bytes.data() + pixel * channels_ * (words_ ? 2 : 1);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      if (!words_) {
+        *out++ = at[c];
+        continue;
+      }
+      std::uint16_t word = 0;
+      std::memcpy(&word, at + 2 * c, 2);
+      *out++ = static_cast<float>(word) / 257.0f;
+    }
+  }
+}
+
+Picture resized(const Decoded& in, Extent size, Sampling sampling) {
+  if (size == in.size()) return window(in, 0, 0, size, 0);
   if (sampling == Sampling::linear) return resized_linear(in, size);
-  Picture out = empty_like(in, size);
+  Picture out = empty_of(size, in.channels());
+  std::vector<float> line(static_cast<std::size_t>(in.size().width * in.channels()));
   for (std::int64_t y = 0; y < size.height; ++y) {
-    const std::int64_t from_y = (2 * y + 1) * in.size.height / (2 * size.height);
+    in.read((2 * y + 1) * in.size().height / (2 * size.height), 0, in.size().width, line.data());
     for (std::int64_t x = 0; x < size.width; ++x) {
-      const float* from = in.at(from_y, (2 * x + 1) * in.size.width / (2 * size.width));
-      std::copy_n(from, in.channels, out.at(y, x));
+      const std::int64_t from = (2 * x + 1) * in.size().width / (2 * size.width);
+      std::copy_n(line.data() + from * in.channels(), in.channels(), out.at(y, x));
     }
   }
   return out;
@@ -115,13 +179,15 @@ Picture resized(const Picture& in, Extent size, Sampling sampling) {
 
 Picture window(const Picture& in, std::int64_t top, std::int64_t left, Extent size, float fill) {
   if (top == 0 && left == 0 && size == in.size) return in;
-  Picture out = empty_like(in, size);
-  std::ranges::fill(out.values, fill);
-  const std::int64_t first = std::max<std::int64_t>(-left, 0), end = std::min(size.width, in.size.width - left);
-  for (std::int64_t y = std::max<std::int64_t>(-top, 0); y < size.height && y + top < in.size.height; ++y) {
-    if (first < end) std::copy_n(in.at(y + top, first + left), (end - first) * in.channels, out.at(y, first));
-  }
-  return out;
+  const auto read = [&](std::int64_t y, std::int64_t x, std::int64_t count, float* out) {
+    std::copy_n(in.at(y, x), count * in.channels, out);
+  };
+  return window_of(read, in.size, in.channels, top, left, size, fill);
+}
+
+Picture window(const Decoded& in, std::int64_t top, std::int64_t left, Extent size, float fill) {
+  const auto read = [&](std::int64_t y, std::int64_t x, std::int64_t count, float* out) { in.read(y, x, count, out); };
+  return window_of(read, in.size(), in.channels(), top, left, size, fill);
 }
 
 void flip_columns(Picture& p) {
@@ -143,7 +209,7 @@ Picture rotated(const Picture& in, double degrees, Sampling sampling, float fill
   const double angle = degrees * std::numbers::pi / 180, cosine = std::cos(angle), sine = std::sin(angle);
   const double middle_y = static_cast<double>(in.size.height - 1) / 2;
   const double middle_x = static_cast<double>(in.size.width - 1) / 2;
-  Picture out = empty_like(in, in.size);
+  Picture out = empty_of(in.size, in.channels);
   const auto value = [&](std::int64_t y, std::int64_t x, std::int64_t c) {
     const bool inside = y >= 0 && x >= 0 && y < in.size.height && x < in.size.width;
     return inside ? static_cast<double>(in.at(y, x)[c]) : fill;

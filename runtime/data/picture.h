@@ -26,15 +26,37 @@ struct Picture {
   float* at(std::int64_t y, std::int64_t x) { return values.data() + (y * size.width + x) * channels; }
 };
 
-Picture to_picture(const media::Image& image, std::int64_t channels);
+/// What a decoder gave, turned upright while it is read: numbers are made of the lines that are needed, so that a large
+/// picture takes no more memory than its bytes.
+class Decoded {
+ public:
+  /// `upright`: the header's orientation is applied.
+  Decoded(media::Image image, media::Pixels pixels, bool upright);
+
+  Extent size() const { return size_; }
+  std::int64_t channels() const { return channels_; }
+  /// Pixels [first, first + count) of line y, 0 to 255 (16 bits: with fractions), channels together.
+  void read(std::int64_t y, std::int64_t first, std::int64_t count, float* out) const;
+
+ private:
+  media::Image image_;
+  Extent size_;
+  std::int64_t channels_;
+  bool words_;
+  // The stored pixel of (y, x) is origin_ + y * down_ + x * across_.
+  std::int64_t origin_ = 0, down_ = 0, across_ = 0;
+};
+/// The size of an image, turned upright or as it is stored.
+Extent upright_extent(const media::ImageHeader& header, bool upright);
 
 enum class Sampling : std::uint8_t {
   linear,   ///< a triangle that widens where the picture shrinks: Pillow's BILINEAR
   nearest,  ///< for masks
 };
-Picture resized(const Picture& in, Extent size, Sampling sampling);
+Picture resized(const Decoded& in, Extent size, Sampling sampling);
 /// The window of `size` whose first pixel is (top, left), which may lie outside; `fill` stands there.
 Picture window(const Picture& in, std::int64_t top, std::int64_t left, Extent size, float fill);
+Picture window(const Decoded& in, std::int64_t top, std::int64_t left, Extent size, float fill);
 void flip_columns(Picture& picture);
 void flip_rows(Picture& picture);
 /// Counterclockwise about the centre, by degrees; `fill` where nothing was.

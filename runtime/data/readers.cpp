@@ -3,16 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "platform/base/exceptions.h"
+#include "platform/os/caught.h"
 
 namespace graft::data {
-
-Status caught(const std::function<Status()>& read) {
-  return catching(read, [](Thrown thrown) {
-    return thrown == Thrown::bad_alloc ? error(Code::out_of_memory, "The host has no memory to read samples with.")
-                                       : error(Code::internal, "Reading samples ended by an exception.");
-  });
-}
 
 Readers::Readers(std::size_t threads) {
   for (std::size_t i = 0; i < threads; ++i) {
@@ -40,7 +33,7 @@ void Readers::take_part() {
       mine = next_++;
       ++busy_;
     }
-    Status status = caught([&] { return (*read_)(mine); });
+    Status status = os::caught([&] { return (*read_)(mine); });
     std::lock_guard lock(mutex_);
     --busy_;
     if (!status.ok() && mine < failed_) {

@@ -12,9 +12,6 @@
 
 namespace graft::data {
 
-/// What read() returns, or an error if it throws, as where there is no memory: no thread may end by an exception.
-Status caught(const std::function<Status()>& read);
-
 /// Threads: belongs to one thread, which takes part in the work.
 class Readers {
  public:

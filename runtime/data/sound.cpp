@@ -14,37 +14,59 @@ constexpr double kPi = std::numbers::pi;
 double hertz_to_mel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
 double mel_to_hertz(double mel) { return 700 * (std::pow(10.0, mel / 2595) - 1); }
 
+/// Rates in their lowest terms, and what the weights of an output depend on: where it stands between two inputs.
+struct Resampling {
+  std::uint64_t orig, next;
+  double base;
+  std::int64_t width;
+
+  Resampling(std::uint32_t from, std::uint32_t to) : orig(from / std::gcd(from, to)), next(to / std::gcd(from, to)) {
+    constexpr double kRolloff = 0.99;
+    base = static_cast<double>(std::min(orig, next)) * kRolloff;
+    width = static_cast<std::int64_t>(std::ceil(kCrossings * static_cast<double>(orig) / base));
+  }
+  std::uint64_t count(std::uint64_t samples) const { return (samples * next + orig - 1) / orig; }
+  std::size_t taps() const { return static_cast<std::size_t>(2 * width + 1); }
+  double weight(std::uint64_t phase, std::size_t k) const {
+    const auto whole = static_cast<std::int64_t>(phase * orig / next);
+    const double at = static_cast<double>(whole + static_cast<std::int64_t>(k) - width) / static_cast<double>(orig);
+    const double t =
+        std::clamp((at - static_cast<double>(phase) / static_cast<double>(next)) * base, -kCrossings, kCrossings);
+    const double window = std::cos(t * kPi / kCrossings / 2);
+    return (t == 0 ? 1 : std::sin(kPi * t) / (kPi * t)) * window * window * base / static_cast<double>(orig);
+  }
+
+ private:
+  static constexpr double kCrossings = 6;
+};
+
 }  // namespace
 
-std::vector<float> resampled(const std::vector<float>& in, std::uint32_t from, std::uint32_t to) {
-  if (from == to) return in;
-  const std::uint64_t common = std::gcd(from, to), orig = from / common, next = to / common;
-  constexpr double kCrossings = 6, kRolloff = 0.99;
-  const double base = static_cast<double>(std::min(orig, next)) * kRolloff;
-  const auto width = static_cast<std::int64_t>(std::ceil(kCrossings * static_cast<double>(orig) / base));
-  const std::uint64_t count = (in.size() * next + orig - 1) / orig;
-  const auto taps = static_cast<std::size_t>(2 * width + 1);
-  // The weights depend on where between two input samples an output stands: one set for each of `next` places.
-  std::vector<double> kernel(taps * static_cast<std::size_t>(std::min<std::uint64_t>(next, count)));
-  for (std::size_t phase = 0; phase * taps < kernel.size(); ++phase) {
-    const auto whole = static_cast<std::int64_t>(phase * orig / next);
-    for (std::size_t k = 0; k < taps; ++k) {
-      const double at = static_cast<double>(whole + static_cast<std::int64_t>(k) - width) / static_cast<double>(orig);
-      const double t =
-          std::clamp((at - static_cast<double>(phase) / static_cast<double>(next)) * base, -kCrossings, kCrossings);
-      const double window = std::cos(t * kPi / kCrossings / 2);
-      kernel[phase * taps + k] =
-          (t == 0 ? 1 : std::sin(kPi * t) / (kPi * t)) * window * window * base / static_cast<double>(orig);
-    }
+std::uint64_t resampled_count(std::uint64_t samples, std::uint32_t from, std::uint32_t to) {
+  return Resampling(from, to).count(samples);
+}
+
+std::vector<float> resampled(const std::vector<float>& in, std::uint32_t from, std::uint32_t to, std::uint64_t most) {
+  if (from == to)
+    return {in.begin(), in.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(most, in.size()))};
+  const Resampling r(from, to);
+  const std::uint64_t count = std::min(r.count(in.size()), most), phases = std::min(r.next, count);
+  // Weights of all places are kept where they are few; unusual pairs of rates have more than memory is for.
+  constexpr std::uint64_t kMostKept = 1u << 20;
+  std::vector<double> kept;
+  if (r.taps() * phases <= kMostKept) kept.reserve(r.taps() * phases);
+  for (std::uint64_t phase = 0; r.taps() * phases <= kMostKept && phase < phases; ++phase) {
+    for (std::size_t k = 0; k < r.taps(); ++k) kept.push_back(r.weight(phase, k));
   }
   std::vector<float> out(count);
   for (std::uint64_t n = 0; n < count; ++n) {
-    const auto middle = static_cast<std::int64_t>(n * orig / next);
-    const double* const weights = kernel.data() + static_cast<std::size_t>(n % next) * taps;
+    const auto first = static_cast<std::int64_t>(n * r.orig / r.next) - r.width;
+    const std::uint64_t phase = n % r.next;
     double sum = 0;
-    for (std::size_t k = 0; k < taps; ++k) {
-      const std::int64_t at = middle + static_cast<std::int64_t>(k) - width;
-      if (at >= 0 && at < static_cast<std::int64_t>(in.size())) sum += weights[k] * in[static_cast<std::size_t>(at)];
+    for (std::size_t k = 0; k < r.taps(); ++k) {
+      const std::int64_t at = first + static_cast<std::int64_t>(k);
+      if (at < 0 || at >= static_cast<std::int64_t>(in.size())) continue;
+      sum += (kept.empty() ? r.weight(phase, k) : kept[phase * r.taps() + k]) * in[static_cast<std::size_t>(at)];
     }
     out[n] = static_cast<float>(sum);
   }

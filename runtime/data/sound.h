@@ -9,8 +9,11 @@
 
 namespace graft::data {
 
-/// At another rate, by a windowed sinc of six zero crossings a side (Hann), as torchaudio.functional.resample has it.
-std::vector<float> resampled(const std::vector<float>& in, std::uint32_t from, std::uint32_t to);
+/// How many samples a sound has at another rate.
+std::uint64_t resampled_count(std::uint64_t samples, std::uint32_t from, std::uint32_t to);
+/// At another rate, by a windowed sinc of six zero crossings a side (Hann), as torchaudio.functional.resample has it;
+/// the first `most` samples of it.
+std::vector<float> resampled(const std::vector<float>& in, std::uint32_t from, std::uint32_t to, std::uint64_t most);
 
 struct MelOptions {
   std::uint64_t bands = 40;

@@ -1,8 +1,8 @@
 // Data sets by name, as the command line takes them.
 //
 //   idx:IMAGES,LABELS     two idx files; bytes become 0 to 1 (scale=S: each element times S instead)
-//   csv:FILE              label=COLUMN (a name, or a number from 0; the last column otherwise), header=yes|no; or
-//   several
+//   csv:FILE              label=COLUMN (a name, or a number from 0; the last column otherwise), header=yes|no,
+//                         delimiter=CHARACTER (otherwise what the first row shows); or several
 //                         inputs and targets by name: inputs=NAME:COLUMNS;.. and targets=NAME:COLUMNS;.., where COLUMNS
 //                         are a,b,c or first..last; a column of text is its bytes, length=N of them, zeros behind
 //                         (lengths=NAME: how many, as an input of its own)

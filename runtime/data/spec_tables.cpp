@@ -30,6 +30,19 @@ Status add_named_npy(std::string_view section, Role role, const FileOptions& fil
   return {};
 }
 
+/// What delimiter= says: a character, or its name.
+Result<char> delimiter_of(const std::string& text) {
+  constexpr std::pair<std::string_view, char> kNames[] = {
+      {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"pipe", '|'}, {"space", ' '}};
+  for (const auto& [name, character] : kNames) {
+    if (text == name) return character;
+  }
+  constexpr std::string_view kNone = "\"\r\n.+-0123456789";
+  if (text.size() == 1 && kNone.find(text[0]) == std::string_view::npos) return text[0];
+  return invalid("Option delimiter=", text,
+                 " must be one character between columns, or comma, semicolon, tab, pipe or ", "space.");
+}
+
 /// "COLUMNS" or "NAME:COLUMNS".
 CsvColumns csv_columns(std::string_view text) {
   auto [name, columns] = named_value(text, ':');
@@ -94,6 +107,9 @@ OpenResult open_csv_spec(const Opening& o) {
   csv.weight = o.options.text("weight").value_or("");
   GRAFT_TRY_ASSIGN(csv.text_length, o.options.whole("length", 0, 1, 1u << 20));
   csv.lengths = o.options.text("lengths").value_or("");
+  if (const auto delimiter = o.options.text("delimiter")) {
+    GRAFT_TRY_ASSIGN(csv.delimiter, delimiter_of(*delimiter));
+  }
   GRAFT_TRY_ASSIGN(const auto header, o.options.flag("header"));
   if (header) csv.header = *header ? CsvOptions::Header::yes : CsvOptions::Header::no;
   return open_csv(o.spec.arguments[0], csv, o.files);

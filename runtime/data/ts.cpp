@@ -158,6 +158,7 @@ OpenResult open_ts_spec(const Opening& o) {
   GRAFT_TRY(expect_arguments(o.spec, 1, "ts:FILE"));
   GRAFT_TRY_ASSIGN(const DataFile file, DataFile::open(o.spec.arguments[0], o.files));
   if (file.size() > kMaxBytes) return invalid("\"", file.path(), "\" has more than ", kMaxBytes, " bytes.");
+  GRAFT_TRY(expect_utf8(file));
   GRAFT_TRY_ASSIGN(std::vector<Series> series, Reader(file).read());
   TsOptions options;
   options.dimensions = static_cast<std::int64_t>(series[0].values.size() / series[0].length);

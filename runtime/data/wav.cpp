@@ -63,7 +63,7 @@ class WavSource final : public FileSource {
     GRAFT_TRY_ASSIGN(const HostBuffer file, os::read_file(*files_.files, path, kMaxSoundBytes, files_.allocator));
     auto sound = files_.codecs->decode_sound(file.bytes(), {});
     if (!sound.ok()) return error(sound.status().code(), "\"", path, "\" ", sound.status().message());
-    return resampled(sound->samples, sound->rate, options_.rate);
+    return resampled(sound->samples, sound->rate, options_.rate, options_.length + options_.shift);
   }
 
   /// Cut or padded with silence behind; moved where that is asked for.
@@ -149,8 +149,13 @@ Status look_at_first(const FileList& list, const FileOptions& files, WavOptions&
   auto sound = files.codecs->decode_sound(file.bytes(), {});
   if (!sound.ok()) return error(sound.status().code(), "\"", path, "\" ", sound.status().message());
   if (out.rate == 0) out.rate = sound->rate;
-  if (out.length == 0) out.length = resampled(sound->samples, sound->rate, out.rate).size();
-  return {};
+  if (out.length != 0) return {};
+  out.length = resampled_count(sound->samples.size(), sound->rate, out.rate);
+  const std::uint64_t most = media::most_samples({}, file.size());
+  if (out.length <= most) return {};
+  return invalid("\"", path, "\" has ", sound->samples.size(), " samples at a rate of ", sound->rate, ", which make ",
+                 out.length, " at rate=", out.rate, ", more than the limit of ", most, " for its ", file.size(),
+                 " bytes; give length=SAMPLES.");
 }
 
 }  // namespace

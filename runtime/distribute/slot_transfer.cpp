@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
+#include "platform/os/caught.h"
 #include "runtime/distribute/checksum.h"
 
 namespace graft::distribute {
@@ -62,7 +63,7 @@ Status SlotTransfer::begin(std::vector<std::uint64_t> slots, std::uint64_t eleme
   if (!overlaps_) return ok_status();
   GRAFT_TRY_ASSIGN(thread_, os::start_thread(
                                 [this] {
-                                  Status done = send_earlier_rounds();
+                                  Status done = os::caught([&] { return send_earlier_rounds(); });
                                   const std::lock_guard lock(mutex_);
                                   failed_ = std::move(done);
                                   changed_.notify_all();

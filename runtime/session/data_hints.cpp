@@ -6,6 +6,7 @@
 #include "runtime/core/source_order.h"
 #include "runtime/passes/packed_sequences.h"
 #include "runtime/session/checkpoint/resize_head.h"
+#include "runtime/train/training_graph.h"
 
 namespace graft {
 
@@ -31,11 +32,14 @@ void keep_classes(const std::vector<std::string>* classes, Model& model) {
 
 data::Hints training_hints_of(const Model& model) {
   data::Hints hints;
+  const auto symbol = train::batch_symbol(model.graph);
   for (const ValueId id : model.graph.inputs()) {
     const Value& value = model.graph.value(id);
     data::ModelInput input{value.name, value.dtype, {}};
     const Shape shape = source_shape(value);
-    for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+    const std::size_t batch = train::batch_axis(value, symbol.ok() ? *symbol : "").value_or(shape.rank());
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+      if (axis == batch) continue;
       input.dims.push_back(shape[axis].is_constant() ? shape[axis].value() : -1);
     }
     hints.inputs.push_back(std::move(input));
@@ -60,6 +64,7 @@ bool has_packed_sequences(const data::Source& source) {
 void bind_length(const data::Source& source, const Model& model, Bindings& bindings) {
   const data::Field& first = source.fields().front();
   const auto symbols = model.graph.symbols();
+  const auto symbol = train::batch_symbol(model.graph);
   const bool text = first.dtype == DType::i32 && first.shape.rank() == 1;
   if (text && std::ranges::find(symbols, "seq") != symbols.end()) bindings.emplace("seq", first.shape[0].value());
   const auto inputs = model.graph.inputs();
@@ -70,9 +75,12 @@ void bind_length(const data::Source& source, const Model& model, Bindings& bindi
     const Value& value = model.graph.value(named.valid() ? named : inputs.front());
     const Shape shape = source_shape(value);
     if (value.kind != ValueKind::input || shape.rank() != field.shape.rank() + 1) continue;
-    for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+    const std::size_t batch = train::batch_axis(value, symbol.ok() ? *symbol : "").value_or(0);
+    for (std::size_t axis = 0, of_sample = 0; axis < shape.rank(); ++axis) {
+      if (axis == batch) continue;
       const Dim& dim = shape[axis];
-      if (dim.is_symbol() && dim != shape[0]) bindings.emplace(dim.symbols(), field.shape[axis - 1].value());
+      if (dim.is_symbol() && dim != shape[batch]) bindings.emplace(dim.symbols(), field.shape[of_sample].value());
+      ++of_sample;
     }
   }
 }

@@ -10,15 +10,42 @@
 namespace graft::train {
 namespace {
 
-/// For each element of a sample held as `perm` says, its place in the source's order; the batch axis is not moved.
-std::vector<std::uint32_t> element_order(const std::vector<std::int64_t>& shape, const SourcePerm& perm) {
+/// The sizes of an input in the source's order, without the batch: of a first axis that holds several times the batch,
+/// the rest.
+std::vector<std::int64_t> sample_dims(const std::vector<std::int64_t>& shape, const SourcePerm& perm,
+                                      std::optional<std::size_t> batch_axis, std::uint64_t samples) {
+  std::vector<std::int64_t> dims = shape;
+  for (std::size_t i = 0; i < perm.size(); ++i) dims[perm[i]] = shape[i];
+  if (!batch_axis) return dims;
+  const auto batch = static_cast<std::int64_t>(samples);
+  if (dims[*batch_axis] == batch) {
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(*batch_axis));
+  } else {
+    dims[*batch_axis] /= batch;
+  }
+  return dims;
+}
+
+/// Whether elements of one shape are those of the other in order: axes of one element aside, the same sizes, or one of
+/// them is flat.
+bool same_order(std::vector<std::int64_t> a, std::vector<std::int64_t> b) {
+  std::erase(a, 1);
+  std::erase(b, 1);
+  return a == b || a.size() <= 1 || b.size() <= 1;
+}
+
+/// For each element of a sample held as `perm` says, its place in the source's order; the batch axis is left out.
+std::vector<std::uint32_t> element_order(const std::vector<std::int64_t>& shape, const SourcePerm& perm,
+                                         std::size_t batch_axis) {
   // shape is graft's, with the batch axis; source_dims[a] is the extent of source axis a.
   const std::size_t rank = shape.size();
   std::vector<std::uint64_t> source_dims(rank), source_strides(rank, 1);
   for (std::size_t i = 0; i < rank; ++i) source_dims[perm[i]] = static_cast<std::uint64_t>(shape[i]);
-  for (std::size_t a = rank - 1; a > 1; --a) source_strides[a - 1] = source_strides[a] * source_dims[a];
+  if (batch_axis < rank) source_dims[batch_axis] = 1;
+  for (std::size_t a = rank - 1; a > 0; --a) source_strides[a - 1] = source_strides[a] * source_dims[a];
   std::vector<std::uint32_t> order = {0};
-  for (std::size_t i = 1; i < rank; ++i) {
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (perm[i] == batch_axis) continue;
     std::vector<std::uint32_t> next;
     next.reserve(order.size() * static_cast<std::size_t>(shape[i]));
     for (const std::uint32_t base : order) {
@@ -114,18 +141,34 @@ Rows count_rows(const LossCount& count, const data::Field& field, std::span<cons
 
 }  // namespace
 
+Status nothing_counts(std::uint64_t step, const LossWeights& weights, std::int64_t ignore_index) {
+  if (weights.rows > 0) {
+    return invalid("All samples of step ", step, "'s batch weigh 0, by their own weights or those of their classes: ",
+                   "there is nothing to learn from.");
+  }
+  return invalid("All labels of step ", step, "'s batch are ", ignore_index,
+                 ", which is ignored: there is nothing to learn from.");
+}
+
 Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
-                   const SourcePerm& perm) {
+                   const Value* value, std::string_view symbol) {
+  const SourcePerm perm = value != nullptr ? value->source_perm : SourcePerm();
+  const std::size_t rank = port.shape.rank();
+  std::optional<std::size_t> axis = value != nullptr ? batch_axis(*value, symbol) : std::optional<std::size_t>(0);
+  if (rank == 0) axis = std::nullopt;
   if (field.packed) {
     return invalid("Field \"", field.name, "\" of the data is given as ", field.type_name(), ", and the input \"",
                    port.name, "\" of the trainer as ", dtype_name(port.dtype), ".");
   }
   Route route{.field = index, .input = input, .elements = field.shape.elements()};
-  if (route.elements * samples_ != port.shape.elements()) {
-    return invalid("The input \"", port.name, "\" has the shape ", port.shape.text(), " for ", samples_,
-                   " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
-                   " for each.");
+  const std::vector<std::int64_t> wanted = sample_dims(port.shape.values(), perm, axis, samples_);
+  const std::uint64_t parts = axis ? samples_ : 1;
+  if (route.elements * parts != port.shape.elements() || !same_order(wanted, field.shape.values())) {
+    return invalid("The input \"", port.name, "\" takes the shape ", Shape::of(wanted).text(),
+                   axis ? " for each sample" : " for all samples", ", but field \"", field.name,
+                   "\" of the data has the shape ", field.shape.text(), ".");
   }
+  route.shared = !axis;
   route.to_float = port.dtype == DType::f32 && field.dtype == DType::i32;
   route.to_integer = port.dtype == DType::i32 && field.dtype == DType::f32 && field.role == data::Role::feature;
   route.to_truth = port.dtype == DType::boolean && (field.dtype == DType::f32 || field.dtype == DType::i32);
@@ -133,10 +176,12 @@ Status Feeder::add(const data::Field& field, std::size_t index, const PlanPort& 
     return invalid("The input \"", port.name, "\" is of type ", dtype_name(port.dtype), ", but field \"", field.name,
                    "\" of the data is of type ", dtype_name(field.dtype), ".");
   }
-  if (!perm.empty()) {
-    if (perm[0] != 0) return unsupported("The input \"", port.name, "\" does not begin with its batch axis.");
-    route.order = element_order(port.shape.values(), perm);
+  if (!perm.empty()) route.order = element_order(port.shape.values(), perm, axis.value_or(rank));
+  std::size_t place = axis.value_or(0);
+  for (std::size_t i = 0; axis && i < perm.size(); ++i) {
+    if (perm[i] == *axis) place = i;
   }
+  if (place > 0) route.inner = port.shape.elements(place + 1, rank);
   routes_.push_back(std::move(route));
   return {};
 }
@@ -152,10 +197,11 @@ Status Feeder::add_packed(const data::Field& field, std::size_t index, const pas
                     .elements = field.shape.elements(),
                     .bytes = packed_size(given.element),
                     .packed = given.element};
-  if (route.elements * samples_ != given.shape.elements()) {
-    return invalid("The input \"", given.input, "\" has the shape ", given.shape.text(), " for ", samples_,
-                   " samples, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
-                   " for each.");
+  const std::vector<std::int64_t> wanted = sample_dims(given.shape.values(), {}, 0, samples_);
+  if (route.elements * samples_ != given.shape.elements() || !same_order(wanted, field.shape.values())) {
+    return invalid("The input \"", given.input, "\" takes the shape ", Shape::of(wanted).text(),
+                   " for each sample, but field \"", field.name, "\" of the data has the shape ", field.shape.text(),
+                   ".");
   }
   routes_.push_back(route);
   return {};
@@ -212,14 +258,23 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
       if (its) feeder.terms_[t].labels = field_of[i];
       if (its && loss.counts[t].by_label && fields[field_of[i]].dtype != DType::i32) {
         return invalid("The loss takes field \"", fields[field_of[i]].name,
-                       "\" of the data for labels, which are whole ", "numbers, but it is of type ",
+                       "\" of the data for labels, which are whole ", "numbers of 32 bits, but it is of type ",
                        dtype_name(fields[field_of[i]].dtype), ".");
       }
     }
     if (loss.sample_weights.valid() && inputs[i].value == loss.sample_weights.index) feeder.weights_ = field_of[i];
   }
+  GRAFT_TRY_ASSIGN(const std::string symbol, batch_symbol(model));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].used) continue;
+    const ValueId of_model = model.find_value(inputs[i].name);
+    const bool is_input = of_model.valid() && model.value(of_model).kind == ValueKind::input;
+    const Value* const value = is_input ? &model.value(of_model) : nullptr;
+    if (field_of[i] == fields.size() && value != nullptr && value->dtype == DType::f32 &&
+        batch_axis(*value, symbol).value_or(0) > 0) {
+      feeder.zeros_.push_back(i);
+      continue;
+    }
     if (field_of[i] == fields.size()) {
       field_of[i] = take([](const data::Field& field) { return field.role == data::Role::feature && !field.exact; });
     }
@@ -232,9 +287,7 @@ Result<Feeder> Feeder::create(const std::vector<data::Field>& fields, const Grap
       GRAFT_TRY(feeder.add_packed(fields[field_of[i]], field_of[i], *packed, i));
       continue;
     }
-    SourcePerm perm;
-    if (const ValueId value = model.find_value(inputs[i].name); value.valid()) perm = model.value(value).source_perm;
-    GRAFT_TRY(feeder.add(fields[field_of[i]], field_of[i], inputs[i], i, perm));
+    GRAFT_TRY(feeder.add(fields[field_of[i]], field_of[i], inputs[i], i, value, symbol));
     const auto rule = std::ranges::find(sized.rules, inputs[i].name, &passes::InputRule::input);
     const bool checked =
         rule != sized.rules.end() && (rule->dtype == fields[field_of[i]].dtype || feeder.routes_.back().to_integer);
@@ -252,6 +305,18 @@ Status Feeder::check_truths(const Route& route, const data::Batch& batch, std::u
     if (truth_at(bytes.data() + 4 * i, field.dtype)) continue;
     return invalid("Field \"", field.name, "\" of ", batch.name_of(i / route.elements),
                    " holds a number that is neither 0 nor 1, but the model's input takes truth values.");
+  }
+  return ok_status();
+}
+
+Status Feeder::check_shared(const Route& route, const data::Batch& batch, std::uint64_t first,
+                            std::uint64_t count) const {
+  const std::uint64_t each = route.elements * route.bytes;
+  const std::span<const std::byte> bytes = batch.field(route.field);
+  for (std::uint64_t sample = first + 1; sample < first + count; ++sample) {
+    if (std::ranges::equal(bytes.subspan(first * each, each), bytes.subspan(sample * each, each))) continue;
+    return invalid("Field \"", fields_[route.field].name, "\" of ", batch.name_of(sample), " differs from ",
+                   batch.name_of(first), ", but the model's input has no batch axis: it is one for all samples.");
   }
   return ok_status();
 }
@@ -287,6 +352,7 @@ Status Feeder::check_halves(const Route& route, const data::Batch& batch, std::u
 
 Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_t count) const {
   for (const Route& route : routes_) {
+    if (route.shared) GRAFT_TRY(check_shared(route, batch, first, count));
     if (route.to_integer) GRAFT_TRY(check_integers(route, batch, first, count));
     if (route.to_truth) GRAFT_TRY(check_truths(route, batch, first, count));
     if (route.packed) GRAFT_TRY(check_halves(route, batch, first, count));
@@ -307,8 +373,12 @@ Status Feeder::check(const data::Batch& batch, std::uint64_t first, std::uint64_
 void Feeder::copy_elements(const Route& route, const std::byte* from, std::byte* to,
                            data::ElementRange elements) const {
   for (std::uint64_t i = elements.first; i < elements.end; ++i) {
-    const std::uint64_t sample = i / route.elements * route.elements;
-    const std::byte* at = from + 4 * (route.order.empty() ? i : sample + route.order[i - sample]);
+    std::uint64_t sample = i / route.elements, element = i % route.elements;
+    if (route.inner != 0) {
+      sample = i / route.inner % samples_;
+      element = i / (route.inner * samples_) * route.inner + i % route.inner;
+    }
+    const std::byte* at = from + 4 * (sample * route.elements + (route.order.empty() ? element : route.order[element]));
     if (route.to_float) {
       std::int32_t whole = 0;
       std::memcpy(&whole, at, 4);
@@ -327,12 +397,14 @@ void Feeder::copy_elements(const Route& route, const std::byte* from, std::byte*
 }
 
 void Feeder::copy(const data::Batch& batch, std::uint64_t first, Program& program) const {
+  for (const std::size_t input : zeros_) std::ranges::fill(program.input(input), std::byte{0});
   for (const Route& route : routes_) {
-    const std::uint64_t count = samples_ * route.elements;
+    const std::uint64_t count = (route.shared ? 1 : samples_) * route.elements;
     const std::byte* from = batch.field(route.field).data() + first * route.elements * route.bytes;
     const std::span<std::byte> staging = program.input(route.input);
     std::byte* to = staging.data();
-    const bool as_it_is = route.order.empty() && !route.to_float && !route.to_integer && !route.to_truth;
+    const bool as_it_is =
+        route.order.empty() && route.inner == 0 && !route.to_float && !route.to_integer && !route.to_truth;
     data::in_ranges(count, route.bytes, [&](std::size_t, data::ElementRange elements) {
       if (!as_it_is) return copy_elements(route, from, to, elements);
       const std::uint64_t at = elements.first * route.bytes;

@@ -13,6 +13,9 @@
 
 namespace graft::train {
 
+/// Why a step whose labels weigh nothing together is refused: all are ignored, or weigh 0.
+Status nothing_counts(std::uint64_t step, const LossWeights& weights, std::int64_t ignore_index);
+
 /// Which field of the data goes to which input, and how. Belongs to one program; after create() it allocates nothing
 /// but the threads that check and copy many megabytes.
 class Feeder {
@@ -20,7 +23,11 @@ class Feeder {
   /// The label field goes to the loss; a feature goes to the model's input of its name, or, where there is none, to the
   /// first input that no feature is named after, unless the field's name is exact. `values` is the model's graph, for
   /// its inputs' order of axes. Errors name the field or input that has no counterpart, or whose shape or type does not
-  /// fit.
+  /// fit: a sample's axes are the input's without the batch, in the source's order. Axes of one element do not count,
+  /// and either may be flat.
+  ///
+  /// An input whose batch is not its first axis is recurrent state: each sample has its part, and without a field it
+  /// starts as zeros. An input without a batch is one for all samples of a step.
   static Result<Feeder> create(const std::vector<data::Field>& fields, const Graph& model, const SizedPlan& sized);
 
   /// invalid_argument names the first number among samples [first, first + count) of the batch that an input does not
@@ -50,17 +57,20 @@ class Feeder {
     bool to_truth = false;                  // f32 or i32 -> boolean, where each is 0 or 1: check() refuses others
     std::optional<passes::InputRule> rule;  // none: anything goes
     std::vector<std::uint32_t> order;       // element i of the input is element order[i] of the field; empty: the same
+    std::uint64_t inner = 0;                // elements behind the batch axis where that is not the first; 0: it is
+    bool shared = false;                    // no batch axis: all samples have to say the same
   };
   /// One term of the loss.
   struct Term {
     LossCount count;
     std::optional<std::size_t> labels;  ///< field
   };
-  Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input,
-             const SourcePerm& perm);
+  Status add(const data::Field& field, std::size_t index, const PlanPort& port, std::size_t input, const Value* value,
+             std::string_view symbol);
   Status add_packed(const data::Field& field, std::size_t index, const passes::PackedShape& given, std::size_t input);
   Status check_halves(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
+  Status check_shared(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
   Status check_truths(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
   Status check_integers(const Route& route, const data::Batch& batch, std::uint64_t first, std::uint64_t count) const;
 
@@ -68,6 +78,7 @@ class Feeder {
 
   std::uint64_t samples_ = 0;
   std::vector<Route> routes_;
+  std::vector<std::size_t> zeros_;  // inputs that start as zeros
   std::vector<data::Field> fields_;
   std::vector<Term> terms_;
   std::optional<std::size_t> weights_;  ///< field of the samples' weights

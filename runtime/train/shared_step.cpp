@@ -63,10 +63,7 @@ Status Trainer::compute_slots(const data::Batch& batch, SlotExchange::Step& step
   state_.evaluated_at = step.evaluated_at;
   set_step(setup_.options, state_.step, state);
   weights_ = step.weights;
-  if (weights_.is_nothing()) {
-    return invalid("All labels of step ", step.number, "'s batch are ", setup_.options.loss.ignore_index,
-                   ", which is ignored: there is nothing to learn from.");
-  }
+  if (weights_.is_nothing()) return nothing_counts(step.number, weights_, setup_.options.loss.ignore_index);
   weights_.to_step_state(terms_, state);
   for (std::uint64_t slot = own.first; slot < own.first + own.count; ++slot) {
     GRAFT_TRY_ASSIGN(SizedProgram * sized, run_.training(size_of(slot)));

@@ -118,8 +118,7 @@ Status Trainer::prepare_step(const data::Batch& batch) {
     GRAFT_TRY_ASSIGN(weights_, sized->feeder.weigh(batch, 0, batch.count()));
   }
   if (!weights_.is_nothing() || batch.count() == 0) return {};
-  return invalid("All labels of step ", state_.step, "'s batch are ", setup_.options.loss.ignore_index,
-                 ", which is ignored: there is nothing to learn from.");
+  return nothing_counts(state_.step, weights_, setup_.options.loss.ignore_index);
 }
 
 /// The forward pass moves running statistics before anyone knows whether the step is finite.

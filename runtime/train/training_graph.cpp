@@ -191,6 +191,16 @@ Result<std::string> batch_symbol(const Graph& model) {
   return symbol;
 }
 
+std::optional<std::size_t> batch_axis(const Value& input, std::string_view symbol) {
+  const Shape shape = source_shape(input);
+  if (shape.rank() == 0) return std::nullopt;
+  if (symbol.empty()) return 0;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (std::ranges::count(shape[axis].names(), symbol) > 0) return axis;
+  }
+  return std::nullopt;
+}
+
 Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Bindings& bindings) {
   GRAFT_TRY_ASSIGN(const std::string symbol, batch_symbol(model));
   Bindings all = bindings;

@@ -61,6 +61,9 @@ inline constexpr std::string_view kFetchPrefix = "fetch:";
 Result<std::string> batch_symbol(const Graph& model);
 
 /// The model's graph with `samples` in the batch. An error where the model was made for another number.
+/// The source's axis of an input along which samples lie, by the batch's symbol; nullopt: the input is one for all
+/// samples. Without a symbol it is the first.
+std::optional<std::size_t> batch_axis(const Value& input, std::string_view symbol);
 Result<Graph> bind_batch(const Graph& model, std::int64_t samples, const Bindings& bindings);
 
 /// What follows the gradients in a training graph.

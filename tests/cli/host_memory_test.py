@@ -6,6 +6,7 @@ import os
 import resource
 import struct
 import unittest
+import zlib
 
 import cli
 
@@ -117,6 +118,27 @@ class HostMemoryTest(cli.CliTest):
         self.bounded("bomb.npy.gz", gzip.compress(bytes(SIZE)), *train, "npy:bomb.npy.gz,y.npy", unpacked=SIZE)
         self.bounded("a.idx", struct.pack(">IIII", 0x803, 2**31, 2**31, 2**31) + bytes(SIZE), *train, "idx:a.idx,a.idx")
 
+    def test_media(self):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+        def png(side):
+            head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+            return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(side * (side + 1)))) + chunk(b"IEND", b"")
+
+        wav = b"RIFF" + struct.pack("<I", 36 + 10000) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, 1, 2, 2, 16)
+        train = ("train", "mlp.graft", "--steps", 1, "--quiet", "--batch", 1, "--read-threads", 1, "--data")
+        os.makedirs(self.path("pictures/a"))
+        os.makedirs(self.path("sounds/a"))
+        self.write("pictures/a/first.png", png(28))
+        self.peak(*train, "folder:pictures?resize=28x28")  # what is compiled and remembered by now
+        for side in 3600, 8192:
+            self.bounded("pictures/a/large.png", png(side), *train, "folder:pictures?resize=28x28&skip=1")
+        self.bounded("sounds/a/slow.wav", wav + b"data" + struct.pack("<I", 10000) + bytes(10000), *train,
+                     "wav:sounds?rate=16000")
+        self.bounded("sounds/a/slow.wav", wav + b"data" + struct.pack("<I", 10000) + bytes(10000), *train,
+                     "wav:sounds?rate=16000&length=784")
+
     def test_models(self):
         self.bounded("zeros.graft", b"GRAFT" + bytes(SIZE), "info", "zeros.graft")
         with open(self.path("mlp.graft"), "rb") as file:
@@ -125,7 +147,7 @@ class HostMemoryTest(cli.CliTest):
 
 
 class TextMemoryTest(HostMemoryTest, cli.LanguageTest):
-    test_json = test_gguf = test_onnx = test_data = test_models = None
+    test_json = test_gguf = test_onnx = test_data = test_media = test_models = None
 
     def test_texts(self):
         train = ("train", "tiny.graft", "--steps", 1, "--quiet", "--batch", 1, "--data")

@@ -11,6 +11,7 @@
 #include "runtime/data/digits.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/npy.h"
+#include "runtime/data/npy_header.h"
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
 #include "tests/support/fault_files.h"
@@ -264,6 +265,60 @@ TEST_F(Files, BadCsvIsOneSentence) {
   EXPECT_NE(open("a,b\n1,2\n", "?label=c").find("no column \"c\"; it has 2 columns: a, b."), std::string::npos);
   EXPECT_NE(open("a,b\n1,2\n", "?header=maybe").find("yes or no"), std::string::npos);
   EXPECT_NE(open(std::string(70000, ',')).find("more than 65536 columns"), std::string::npos);
+  EXPECT_NE(open("1,a\n2," + std::string(2000, 'b') + "\n").find("a text of 2000 bytes"), std::string::npos);
+}
+
+TEST_F(Files, CsvDelimiters) {
+  const std::vector<double> wanted = {1, 2.5, 0};
+  const auto first = [&](const std::string& text, const std::string& options = "") {
+    const auto source = open_spec("csv:" + folder_.write("t.csv", text) + options);
+    EXPECT_TRUE(source.ok()) << source.status().message();
+    return source.ok() ? sample_of(**source, 0) : std::vector<double>();
+  };
+  EXPECT_EQ(first("a;b;y\r\n1;2.5;0\r\n3;4;1\n"), wanted);
+  EXPECT_EQ(first("a\tb\ty\n1\t2.5\t0\n"), wanted);
+  EXPECT_EQ(first("\"a, or\";b;y\n1;2.5;0\n"), wanted) << "quoted commas do not count";
+  EXPECT_EQ(first("a|b|y\n1|2.5|0\n", "?delimiter=|"), wanted);
+  EXPECT_EQ(first("a b y\n1 2.5 0\n", "?delimiter=space"), wanted);
+  EXPECT_EQ(first("a;x,b,y\n1,2.5,0\n"), wanted) << "a comma and a semicolon: a comma separates";
+  EXPECT_EQ(first("a,1;b;y\n1;2.5;0\n", "?delimiter=;"), wanted);
+  const auto says = [&](const std::string& text, const std::string& options = "") {
+    return message(open_spec("csv:" + folder_.write("t.csv", text) + options));
+  };
+  EXPECT_NE(says("a;b\n1,5;0\n")
+                .find("\"1,5\", which is not a number that float can hold; numbers are written with a "
+                      "decimal point."),
+            std::string::npos);
+  EXPECT_NE(says("1,5;0\n2,5;1\n").find("delimiter= names another character"), std::string::npos);
+  EXPECT_NE(says("a|b\n1|0\n").find("1 column by its delimiter \",\""), std::string::npos);
+  EXPECT_NE(says("a,b\n1,0\n", "?delimiter=1").find("must be one character between columns"), std::string::npos);
+  for (const std::string& mark : {std::string("\xff\xfe"), std::string("\xfe\xff")}) {
+    EXPECT_NE(says(mark + std::string("a\0,\0b\0", 6)).find("is text in UTF-16 (or UTF-32); save it as UTF-8."),
+              std::string::npos);
+  }
+  EXPECT_NE(says(std::string("a\0,\0b\0", 6)).find("is not text in UTF-8: its byte 1 is 0."), std::string::npos);
+}
+
+TEST_F(Files, NpyIntegersBeyond32BitsAreFloats) {
+  const auto write = [&](const std::string& type, const auto& values) {
+    using T = std::ranges::range_value_t<decltype(values)>;
+    std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+    return folder_.write("x.npy", npy_header(type, Shape{static_cast<std::int64_t>(values.size()), 1}) + bytes);
+  };
+  const auto read = [](const std::string& path) {
+    const auto source = open_spec("npy:x=" + path).value();
+    std::vector<double> all;
+    for (std::uint64_t i = 0; i < *source->size(); ++i) all.push_back(sample_of(*source, i)[0]);
+    return std::pair(source->fields()[0].dtype, all);
+  };
+  EXPECT_EQ(read(write("<i8", std::vector<std::int64_t>{-5, 1 << 30})),
+            std::pair(DType::i32, std::vector<double>{-5, 1 << 30}));
+  EXPECT_EQ(read(write("<i8", std::vector<std::int64_t>{-5, std::int64_t{1} << 40})),
+            std::pair(DType::f32, std::vector<double>{-5, 0x1p40}));
+  EXPECT_EQ(read(write("<u8", std::vector<std::uint64_t>{1, ~std::uint64_t{0}})),
+            std::pair(DType::f32, std::vector<double>{1, 0x1p64}));
+  EXPECT_EQ(read(write("<u4", std::vector<std::uint32_t>{3000000000u, 2})),
+            std::pair(DType::f32, std::vector<double>{3e9, 2}));
 }
 
 TEST_F(Files, NpyPair) {

@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "platform/base/exceptions.h"
 #include "runtime/data/random.h"
 #include "tests/support/heap_count.h"
 
@@ -228,19 +229,33 @@ TEST(Loader, CarriesErrorsFromTheThread) {
   }
 }
 
-TEST(Loader, ExceptionsOfAReaderBecomeErrors) {
-  for (const std::uint32_t prefetch : {1u, 3u}) {
-    auto generate = [](std::uint64_t index, SampleOut out) -> Result<bool> {
-      if (index == 25) throw std::bad_alloc();
-      std::memset(out[0], 0, 4);
-      return true;
-    };
-    auto source = from_generator(number_field(), generate, 100).value();
-    auto loader = Loader::create(*source, {.batch = 10, .shuffle = false, .prefetch = prefetch}).value();
-    EXPECT_EQ(take(*loader, 2).batches.size(), 2u);
-    const auto failed = loader->next();
-    ASSERT_FALSE(failed.ok());
-    EXPECT_EQ(failed.status().code(), Code::out_of_memory);
+/// Samples that take more memory than there is.
+class Huge final : public Source {
+ public:
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::optional<std::uint64_t> size() const override { return 8; }
+  bool parallel() const override { return true; }
+  Result<bool> read(std::uint64_t& position, SampleOut) override {
+    if (position++ == 5) throw std::bad_alloc();
+    return true;
+  }
+
+ private:
+  std::vector<Field> fields_ = number_field();
+};
+
+TEST(Loader, AThreadWithoutMemoryIsAnError) {
+  if (!kHasExceptions) GTEST_SKIP() << "This build has no exceptions.";
+  Huge source;
+  for (const std::uint32_t threads : {1u, 4u}) {
+    for (const std::uint32_t prefetch : {1u, 2u}) {
+      auto loader =
+          Loader::create(source, {.batch = 8, .shuffle = false, .threads = threads, .prefetch = prefetch}).value();
+      const auto batch = loader->next();
+      EXPECT_EQ(batch.status().code(), Code::out_of_memory);
+      EXPECT_NE(batch.status().message().find("of the data set: Host memory is used up."), std::string::npos)
+          << batch.status().message();
+    }
   }
 }
 

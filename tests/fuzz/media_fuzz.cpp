@@ -21,16 +21,18 @@ std::string mutate_media(std::string_view bytes, Random& random) {
 
 void read_image(std::span<const std::byte> file) {
   const media::Codecs& codecs = codecs::system_codecs();
-  const auto size = codecs.image_size(file, kLimits);
-  if (!size.ok()) return check_refusal(size.status());
-  for (const auto pixels : {media::Pixels::gray, media::Pixels::rgb, media::Pixels::index}) {
+  const auto header = codecs.image_header(file, kLimits);
+  if (!header.ok()) return check_refusal(header.status());
+  check(header->orientation >= 1 && header->orientation <= 8 && (header->bits == 8 || header->bits == 16));
+  for (const auto pixels :
+       {media::Pixels::gray, media::Pixels::rgb, media::Pixels::index, media::Pixels::gray16, media::Pixels::rgb16}) {
     const auto image = codecs.decode_image(file, pixels, kLimits);
     if (!image.ok()) {
       check_refusal(image.status());
       continue;
     }
-    check(image->size.width == size->width && image->size.height == size->height);
-    check(image->bytes.size() == std::size_t{size->width} * size->height * media::bytes_per_pixel(pixels));
+    check(image->header.width == header->width && image->header.height == header->height);
+    check(image->bytes.size() == std::size_t{header->width} * header->height * media::bytes_per_pixel(pixels));
   }
 }
 

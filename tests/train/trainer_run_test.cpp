@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/op_id.gen.h"
 #include "runtime/train/fit.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/trainer_fixture.h"
@@ -259,9 +260,9 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   TinyData unlabeled = data;
   unlabeled.fields.pop_back();
   EXPECT_EQ(create(unlabeled), "The data set has no labels, but the loss needs them.");
-  EXPECT_NE(create(tiny_data(6, {4}, 3)).find("The input \"x\" has the shape [6, 5] for 6 samples, but field \"x\""),
-            std::string::npos);
-  EXPECT_NE(create(tiny_data(6, {5}, 0)).find("whole numbers, but it is of type f32"), std::string::npos);
+  EXPECT_EQ(create(tiny_data(6, {4}, 3)),
+            "The input \"x\" takes the shape [5] for each sample, but field \"x\" of the data has the shape [4].");
+  EXPECT_NE(create(tiny_data(6, {5}, 0)).find("whole numbers of 32 bits, but it is of type f32"), std::string::npos);
   TrainOptions options = sgd(0.1, 6);
   options.loss.output = "z";
   EXPECT_NE(create(data, options).find("z"), std::string::npos);
@@ -281,6 +282,100 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   EXPECT_EQ(trainer->train_step(**nan_loader->next()).status().message(),
             "Field \"x\" of sample 1 of the data set holds nan at [2], but numbers must be finite.");
   EXPECT_EQ(trainer->state().step, 0u);
+}
+
+TEST_F(TrainerTest, TakesSamplesOfTheInputsShapeAndRefusesOthersOfAsManyElements) {
+  const TinyModel model = tiny_cnn(4);  // image [batch, 1, 8, 8]
+  const auto refusal = [&](const std::vector<std::int64_t>& sample) {
+    const auto trainer =
+        Trainer::create(*shared_device(), model.graph, model.weight_of(), sgd(0.1, 2), tiny_data(4, sample, 4).fields);
+    return trainer.ok() ? "" : trainer.status().message();
+  };
+  for (const std::vector<std::int64_t>& same : {std::vector<std::int64_t>{1, 8, 8}, {8, 8}, {8, 8, 1}, {64}, {64, 1}}) {
+    EXPECT_EQ(refusal(same), "") << Shape::of(same).text();
+  }
+  for (const std::vector<std::int64_t>& other : {std::vector<std::int64_t>{4, 16}, {16, 4}, {2, 4, 8}}) {
+    EXPECT_EQ(refusal(other), cat("The input \"image\" takes the shape [1, 8, 8] for each sample, but field \"x\" of "
+                                  "the data has the shape ",
+                                  Shape::of(other).text(), "."));
+  }
+}
+
+/// x [batch, 5] and state h: [2, batch, 4] as recurrent layers have it, or as each sample gives it, [batch, 8].
+TinyModel with_state(bool batch_first) {
+  TinyModel model;
+  const Dim batch = Dim::symbol("batch");
+  const ValueId x = model.input("x", {5});
+  const ValueId w = model.weight("w", {5, 3}, 0.5), u = model.weight("u", {8, 3}, 0.5);
+  Builder b(model.graph);
+  ValueId h = batch_first ? model.input("h", {8})
+                          : model.graph.add_value("h", DType::f32, Shape{2, batch, 4}, ValueKind::input).value();
+  if (!batch_first) {
+    h = b.node(Op::transpose, {h}, {{"perm", Ints{1, 0, 2}}});
+    h = b.node(Op::reshape, {h}, {{"shape", Shape{batch, 8}}});
+  }
+  model.graph.add_output("y", b.add(b.node(Op::matmul, {x, w}), b.node(Op::matmul, {h, u})));
+  return model;
+}
+
+/// Losses of steps over samples of x, h (not where `zeros`) and labels.
+std::vector<double> state_losses(const TinyModel& model, const std::vector<std::int64_t>& h_sample, bool leave_out,
+                                 bool zeros) {
+  constexpr std::uint64_t kSamples = 12;
+  const TinyData data = tiny_data(kSamples, {5}, 3);
+  TinyData state = tiny_data(kSamples, {8}, 3, 7);
+  if (zeros) std::ranges::fill(state.x, 0.0f);
+  std::vector<data::Field> fields = {data.fields[0], {"h", DType::f32, Shape::of(h_sample)}, data.fields[1]};
+  std::vector<std::span<const std::byte>> blocks = {std::as_bytes(std::span(data.x)), std::as_bytes(std::span(state.x)),
+                                                    std::as_bytes(std::span(data.labels))};
+  if (leave_out) {
+    fields.erase(fields.begin() + 1);
+    blocks.erase(blocks.begin() + 1);
+  }
+  TrainOptions options = sgd(0.2, 4);
+  options.micro_batch = 3;
+  auto trainer = Trainer::create(*shared_device(), model.graph, model.weight_of(), options, fields);
+  EXPECT_TRUE(trainer.ok()) << trainer.status().message();
+  if (!trainer.ok()) return {};
+  const auto source = data::from_slices(fields, blocks, kSamples).value();
+  auto loader = data::Loader::create(*source, {.batch = 4, .shuffle = false}).value();
+  std::vector<double> losses;
+  for (int i = 0; i < 3; ++i) {
+    const auto result = (*trainer)->train_step(**loader->next());
+    EXPECT_TRUE(result.ok()) << result.status().message();
+    losses.push_back(result.ok() ? result->metrics.loss() : 0);
+  }
+  return losses;
+}
+
+TEST_F(TrainerTest, StateWhoseBatchIsAnotherAxisGetsItsRowsOrZeros) {
+  const auto wanted = state_losses(with_state(true), {8}, false, false);
+  EXPECT_EQ(state_losses(with_state(false), {2, 4}, false, false), wanted);
+  const auto without = state_losses(with_state(true), {8}, false, true);
+  EXPECT_EQ(state_losses(with_state(false), {}, true, false), without);
+  EXPECT_NE(without, wanted);
+}
+
+TEST_F(TrainerTest, AnInputWithoutABatchIsOneForAllSamples) {
+  TinyModel model;
+  const ValueId x = model.input("x", {3});
+  const ValueId factor = model.graph.add_value("factor", DType::f32, {}, ValueKind::input).value();
+  const ValueId w = model.weight("w", {3, 3}, 0.5);
+  Builder b(model.graph);
+  model.graph.add_output("y", b.mul(b.node(Op::matmul, {x, w}), factor));
+  const TinyData data = tiny_data(4, {3}, 3);
+  std::vector<float> factors(4, 2);
+  const std::vector<data::Field> fields = {data.fields[0], {"factor", DType::f32, {}}, data.fields[1]};
+  auto trainer = Trainer::create(*shared_device(), model.graph, model.weight_of(), sgd(0.1, 4), fields).value();
+  const std::span<const std::byte> blocks[] = {std::as_bytes(std::span(data.x)), std::as_bytes(std::span(factors)),
+                                               std::as_bytes(std::span(data.labels))};
+  EXPECT_TRUE(trainer->train_step(data::Batch::view(blocks, 4)).ok());
+  factors[2] = 3;
+  EXPECT_NE(trainer->train_step(data::Batch::view(blocks, 4))
+                .status()
+                .message()
+                .find("Field \"factor\" of sample 2 of the batch differs from sample 0 of the batch"),
+            std::string::npos);
 }
 
 /// The trainer's parameters and state, bit for bit.

@@ -94,7 +94,8 @@ TEST(ConvertAttention, WhatIsRefused) {
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {}, {2, 2, 3, 2}}, kHeads),
                   "it has one of past_key and past_value alone");
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}},
-                          with_heads({int_attribute("qk_matmul_output_mode", 1)}), {"y", "", "", "scores"}),
+                          with_heads({int_attribute("qk_matmul_output_mode", 1), float_attribute("softcap", 2.0F)}),
+                          {"y", "", "", "scores"}),
                   "which versions of the operator mean differently");
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {5, 5}}, kHeads, {"y"}, {3}),
                   "its mask is int32");

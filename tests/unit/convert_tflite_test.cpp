@@ -418,6 +418,141 @@ TEST(ConvertTflite, WeightsGoBackIntoTheFile) {
   }
 }
 
+std::string contents_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(ConvertTflite, TensorsThatShareABufferGetTheirOwnWhereTheyDiffer) {
+  TfliteWriter w;
+  const int x = w.tensor("x", {2, 3}), y = w.tensor("y", {2, 2}), z = w.tensor("z", {2, 2}), u = w.tensor("u", {2, 2});
+  const std::vector<float> start = {1, 2, 3, 4, 5, 6};
+  const int a = w.floats("a", {2, 3}, start), b = w.floats("b", {2, 3}, start), c = w.floats("c", {2, 3}, start);
+  for (const int shares : {b, c}) {
+    w.graph().tensors[static_cast<std::size_t>(shares)]->buffer =
+        w.graph().tensors[static_cast<std::size_t>(a)]->buffer;
+  }
+  w.op(B::FULLY_CONNECTED, {x, a, -1}, {y}, tfl::FullyConnectedOptionsT{});
+  w.op(B::FULLY_CONNECTED, {x, b, -1}, {z}, tfl::FullyConnectedOptionsT{});
+  w.op(B::FULLY_CONNECTED, {x, c, -1}, {u}, tfl::FullyConnectedOptionsT{});
+  const std::string file = w.file({x}, {y, z, u});
+  TemporaryFolder folder;
+  const std::string source = folder.write("in.tflite", file), out = folder.file("out.tflite");
+  auto result = converted(file);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  Model& model = result->model;
+  const std::vector<float> now = {-1, 0.5F, 2, 8, 0, 3};
+  const auto weights = [&](const std::string& name) {
+    const auto read = converted(contents_of_file(out));
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    const auto bytes = *read->model.weight(read->model.graph.find_value(name));
+    std::vector<float> floats(bytes.size() / 4);
+    std::memcpy(floats.data(), bytes.data(), bytes.size());
+    return floats;
+  };
+  const auto set = [&](const char* name) {
+    ASSERT_TRUE(model.copy_weight(model.graph.find_value(name), std::as_bytes(std::span(now))).ok());
+  };
+  set("a");
+  auto report = convert::export_tflite(os::system_files(), out, model, source);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->notes,
+            std::vector<std::string>{"1 buffers were added for tensors that shared theirs with others."});
+  EXPECT_EQ(weights("a"), now);
+  EXPECT_EQ(weights("b"), start);
+  set("b");
+  ASSERT_TRUE(convert::export_tflite(os::system_files(), out, model, source).ok());
+  EXPECT_EQ(weights("b"), now);
+  EXPECT_EQ(weights("c"), start);
+  const Floats in = waves(6);
+  expect_near(run(contents_of_file(out), {{"x", in}}), output_of(model, {{"x", in}}));
+  set("c");  // all alike again: the buffer that they share is enough
+  ASSERT_TRUE(convert::export_tflite(os::system_files(), out, model, source).ok());
+  EXPECT_EQ(weights("c"), now);
+  EXPECT_EQ(contents_of_file(out).size(), file.size());
+}
+
+TEST(ConvertTflite, VariablesBecomeInputsAndOutputs) {
+  TfliteWriter w;
+  const auto resource = [&](const std::string& name) { return w.tensor(name, {1}, tfl::TensorType::RESOURCE); };
+  const auto handle = [&](int tensor, const std::string& name) {
+    tfl::VarHandleOptionsT options;
+    options.shared_name = name;
+    w.op(B::VAR_HANDLE, {}, {tensor}, options);
+  };
+  // The graph that runs once: kept = 2, gone = 0.
+  w.model().subgraphs.push_back(std::make_unique<tfl::SubGraphT>());
+  std::swap(w.model().subgraphs[0], w.model().subgraphs[1]);
+  const int first_kept = resource("first_kept"), first_gone = resource("first_gone");
+  const int two = w.floats("two", {1, 2}, {2, 2}), zero = w.floats("zero", {1, 2}, {0, 0});
+  handle(first_kept, "kept");
+  w.op(B::ASSIGN_VARIABLE, {first_kept, two}, {});
+  handle(first_gone, "gone");
+  w.op(B::ASSIGN_VARIABLE, {first_gone, zero}, {});
+  std::swap(w.model().subgraphs[0], w.model().subgraphs[1]);
+  // gone = gone + x; y = (gone before it) * kept + gone after it.
+  const int x = w.tensor("x", {1, 2}), kept = resource("kept_handle"), gone = resource("gone_handle");
+  const int factor = w.tensor("factor", {1, 2}), old = w.tensor("old", {1, 2}), sum = w.tensor("sum", {1, 2});
+  const int again = w.tensor("again", {1, 2}), product = w.tensor("product", {1, 2}), y = w.tensor("y", {1, 2});
+  tfl::CallOnceOptionsT once;
+  once.init_subgraph_index = 1;
+  w.op(B::CALL_ONCE, {}, {}, once);
+  handle(kept, "kept");
+  handle(gone, "gone");
+  w.op(B::READ_VARIABLE, {kept}, {factor});
+  w.op(B::READ_VARIABLE, {gone}, {old});
+  w.op(B::ADD, {old, x}, {sum}, tfl::AddOptionsT{});
+  w.op(B::ASSIGN_VARIABLE, {gone, sum}, {});
+  w.op(B::READ_VARIABLE, {gone}, {again});
+  w.op(B::MUL, {old, factor}, {product}, tfl::MulOptionsT{});
+  w.op(B::ADD, {product, again}, {y}, tfl::AddOptionsT{});
+  convert::Report report;
+  const auto result = converted(w.file({x}, {y}), {}, &report);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Graph& graph = result->model.graph;
+  ASSERT_EQ(graph.inputs().size(), 2u);
+  EXPECT_EQ(graph.value(graph.inputs()[1]).name, "gone");
+  ASSERT_EQ(graph.outputs().size(), 2u);
+  EXPECT_EQ(graph.outputs()[1].name, "gone/next");
+  expect_near(output_of(result->model, {{"x", {1, 2}}, {"gone", {10, 20}}}), {10 * 2 + 11, 20 * 2 + 22});
+  EXPECT_TRUE(std::ranges::any_of(report.notes, [](const std::string& note) {
+    return note ==
+           "The variable \"gone\" is an input here, and \"gone/next\" an output: each run takes what the run "
+           "before it returned, and the first zeros.";
+  }));
+}
+
+TEST(ConvertTflite, HalvesThatAreDequantizedServeEveryOperator) {
+  const std::vector<std::uint16_t> halves = {0x3c00, 0xc000, 0x3800};  // 1, -2, 0.5
+  for (const B op : {B::ADD, B::MUL, B::SUB, B::PRELU, B::MAXIMUM, B::SQUARED_DIFFERENCE, B::CONCATENATION}) {
+    TfliteWriter w;
+    const int x = w.tensor("x", {2, 3}), y = w.tensor("y", {2, 3}), f = w.tensor("f", {3}), g = w.tensor("g", {2, 3});
+    const int h = w.constant("h", {3}, tfl::TensorType::FLOAT16, halves);
+    const std::vector<std::uint16_t> twice = {0x3c00, 0xc000, 0x3800, 0x3c00, 0xc000, 0x3800};
+    const int table = w.constant("table", {2, 3}, tfl::TensorType::FLOAT16, twice);
+    w.op(B::DEQUANTIZE, {h}, {f});
+    w.op(B::DEQUANTIZE, {table}, {g});
+    const bool rows = op == B::CONCATENATION;
+    w.op(op, {x, rows ? g : f}, {y});
+    const Floats in = waves(6);
+    const Floats got = run(w.file({x}, {y}), {{"x", in}});
+    ASSERT_EQ(got.size(), rows ? 12u : 6u) << tfl::EnumNameBuiltinOperator(op);
+    const double numbers[] = {1, -2, 0.5};
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double a = in[i % 6], b = numbers[i % 3];
+      const double wanted = op == B::ADD                  ? a + b
+                            : op == B::MUL                ? a * b
+                            : op == B::SUB                ? a - b
+                            : op == B::PRELU              ? (a < 0 ? a * b : a)
+                            : op == B::MAXIMUM            ? std::max(a, b)
+                            : op == B::SQUARED_DIFFERENCE ? (a - b) * (a - b)
+                            : i < 6                       ? a
+                                                          : b;
+      EXPECT_NEAR(got[i], wanted, 1e-6) << tfl::EnumNameBuiltinOperator(op) << ' ' << i;
+    }
+  }
+}
+
 TEST(ConvertTflite, WhatIsNotSupportedIsToldAllAtOnce) {
   TfliteWriter w;
   const int x = w.tensor("x", {2}), a = w.tensor("a", {2}), b = w.tensor("b", {2});

@@ -30,6 +30,20 @@ Status check_format(const std::string& format) {
   return invalid("There is no format \"", shown(format), "\"; there are gguf, safetensors, onnx, tflite and folder.");
 }
 
+/// A name that ends like a file's of another format is no folder's by chance; one with a version in it may be.
+Status check_is_folder(os::FileSystem& files, const std::string& output) {
+  const std::string name = output.substr(output.find_last_of('/') + 1);
+  const auto dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0) return ok_status();
+  const std::string_view ending = std::string_view(name).substr(dot + 1);
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (ending.empty() || ending.size() > 11 || !std::ranges::all_of(ending, is_letter)) return ok_status();
+  if (const auto info = files.info(output); info.ok() && info->type == os::EntryType::directory) return ok_status();
+  return invalid("\"", shown(output),
+                 "\" ends in no format that can be written: .gguf, .safetensors, .onnx or .tflite; ",
+                 "for a folder of this name say so with the format \"folder\".");
+}
+
 }  // namespace
 
 std::vector<std::string> export_formats() { return {"gguf", "safetensors", "onnx", "tflite", "folder"}; }
@@ -52,6 +66,7 @@ Result<ExportReport> export_file(os::FileSystem& files, const Model& model, cons
                                  const ExportFileOptions& options) {
   const std::string format = export_format(options.format, output);
   GRAFT_TRY(check_format(format));
+  if (options.format.empty() && format == "folder") GRAFT_TRY(check_is_folder(files, output));
   GRAFT_TRY_ASSIGN(ExportOptions tensors, tensor_options(options));
   if (!options.allow_non_finite) GRAFT_TRY(model.check_finite());
   Importance importance;

@@ -115,7 +115,7 @@ Action add_export(CLI::App& app) {
     const bool patched = format == "onnx" || format == "tflite";
     refuse_idle(app, patched, {"--dtype"}, cat("with the format ", format, ", whose tensors keep their types."));
     refuse_idle(app, !patched, {"--source"}, cat("with the format ", format, ", only with onnx and tflite."));
-    refuse_idle(app, format != "gguf" || options->dtype.empty(), {"--errors"},
+    refuse_idle(app, format != "gguf" || !options->dtype.starts_with('q'), {"--errors"},
                 "but where --dtype makes blocks of GGUF files.");
     refuse_idle(app, options->json, {"--errors"}, "with --json, which has them.");
     refuse_idle(app, options->source.empty(), {"--in-place"}, "without --source.");

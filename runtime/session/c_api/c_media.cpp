@@ -17,27 +17,30 @@ class GivenCodecs final : public media::Codecs {
     return why == nullptr ? otherwise : error(otherwise.code(), why);
   }
 
-  Result<media::ImageSize> image_size(std::span<const std::byte> file, const media::Limits& limits) const override {
+  Result<media::ImageHeader> image_header(std::span<const std::byte> file, const media::Limits& limits) const override {
     const CallbackScope in_callback;
-    media::ImageSize size;
+    media::ImageHeader header;
     if (given_.image_formats == nullptr) return unsupported("is a picture, and the app gave no decoder of such.");
-    if (given_.image_size(given_.user, file.data(), file.size(), &size.width, &size.height) != 0) {
+    if (given_.image_size(given_.user, file.data(), file.size(), &header.width, &header.height) != 0) {
       return failed(unsupported("is no picture that the app's decoders read (", image_formats(), ")."));
     }
-    const auto pixels = std::uint64_t{size.width} * size.height;
-    if (pixels == 0) return corrupt("is a picture without pixels.");
-    if (pixels > limits.pixels) {
-      return unsupported("is a picture of ", size.width, " x ", size.height, " pixels; ", limits.pixels,
-                         " are allowed.");
+    if (given_.image_form != nullptr &&
+        given_.image_form(given_.user, file.data(), file.size(), &header.bits, &header.orientation) != 0) {
+      return failed(unsupported("is no picture that the app's decoders read (", image_formats(), ")."));
     }
-    return size;
+    if ((header.bits != 8 && header.bits != 16) || header.orientation < 1 || header.orientation > 8) {
+      return invalid("has ", header.bits, " bits a channel and orientation ", header.orientation,
+                     " by the app's decoders; 8 or 16 bits and 1 to 8 are known.");
+    }
+    GRAFT_TRY(check_size(header, limits, file.size()));
+    return header;
   }
 
   Result<media::Image> decode_image(std::span<const std::byte> file, media::Pixels pixels,
                                     const media::Limits& limits) const override {
     media::Image image;
-    GRAFT_TRY_ASSIGN(image.size, image_size(file, limits));
-    image.bytes.resize(std::size_t{image.size.width} * image.size.height * media::bytes_per_pixel(pixels));
+    GRAFT_TRY_ASSIGN(image.header, image_header(file, limits));
+    image.bytes.resize(std::size_t{image.header.width} * image.header.height * media::bytes_per_pixel(pixels));
     const CallbackScope in_callback;
     if (given_.decode_image(given_.user, file.data(), file.size(), static_cast<graft_pixels>(pixels),
                             image.bytes.data(), image.bytes.size()) != 0) {
@@ -48,7 +51,7 @@ class GivenCodecs final : public media::Codecs {
 
   Result<media::Sound> decode_sound(std::span<const std::byte> file, const media::Limits& limits) const override {
     if (given_.sound_formats == nullptr) return unsupported("is a sound, and the app gave no decoder of such.");
-    Taken taken{{}, limits.samples};
+    Taken taken{{}, media::most_samples(limits, file.size())};
     const auto give = [](void* to, const float* samples, std::size_t count) {
       auto& into = *static_cast<Taken*>(to);
       if (count > into.most - into.sound.samples.size()) return 1;
@@ -60,7 +63,7 @@ class GivenCodecs final : public media::Codecs {
     const CallbackScope in_callback;
     if (given_.decode_sound(given_.user, file.data(), file.size(), &taken.sound.rate, give, &taken) != 0) {
       return failed(unsupported("is no sound that the app's decoders read (", sound_formats(),
-                                "), or one of more than ", limits.samples, " samples."));
+                                "), or one of more than ", taken.most, " samples."));
     }
     if (taken.sound.rate == 0) return corrupt("is a sound of 0 samples a second.");
     return std::move(taken.sound);

@@ -4,6 +4,7 @@
 
 #include "platform/base/names.h"
 #include "runtime/core/features.h"
+#include "runtime/core/source_order.h"
 #include "runtime/session/c_api/c_async.h"
 #include "runtime/session/c_api/c_data.h"
 #include "runtime/session/c_api/c_distribute.h"
@@ -169,29 +170,34 @@ Result<train::TrainOptions> train_options(const graft_trainer_options& options) 
   return out;
 }
 
-Shape without_batch(const Shape& shape) {
-  return Shape(std::vector<Dim>(shape.begin() + (shape.rank() > 0 ? 1 : 0), shape.end()));
+Shape without_axis(const Shape& shape, std::optional<std::size_t> axis) {
+  std::vector<Dim> dims = shape.dims();
+  if (axis && *axis < dims.size()) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(*axis));
+  return Shape(std::move(dims));
 }
 
 // What a sample consists of: the model's inputs, then the target as the loss wants it.
 Result<std::vector<data::Field>> sample_fields(const Model& model, const train::TrainOptions& options) {
   GRAFT_TRY_ASSIGN(const auto evaluation, train::build_evaluation_graph(model.graph, 1, options, nullptr));
+  GRAFT_TRY_ASSIGN(const std::string symbol, train::batch_symbol(model.graph));
   std::vector<data::Field> fields;
   for (const ValueId id : model.graph.inputs()) {
     const ValueId bound = evaluation.graph.find_value(model.graph.value(id).name);
     const Value& value = evaluation.graph.value(bound);
-    fields.push_back({value.name, value.dtype, without_batch(value.shape), data::Role::feature});
+    fields.push_back({value.name, value.dtype,
+                      without_axis(source_shape(value), train::batch_axis(model.graph.value(id), symbol)),
+                      data::Role::feature});
     const auto packed = std::ranges::find(evaluation.packed, value.name, &passes::PackedShape::input);
     if (packed == evaluation.packed.end()) continue;
     fields.back().dtype = DType::f32;
-    fields.back().shape = without_batch(packed->shape);
+    fields.back().shape = without_axis(packed->shape, 0);
     fields.back().packed = packed->element;
   }
   const auto add_label = [&](ValueId id) {
     if (!id.valid()) return;
     const Value& target = evaluation.graph.value(id);
     const bool known = std::ranges::any_of(fields, [&](const data::Field& field) { return field.name == target.name; });
-    if (!known) fields.push_back({target.name, target.dtype, without_batch(target.shape), data::Role::label});
+    if (!known) fields.push_back({target.name, target.dtype, without_axis(target.shape, 0), data::Role::label});
   };
   for (const ValueId id : evaluation.loss.targets) add_label(id);
   add_label(evaluation.loss.reference);

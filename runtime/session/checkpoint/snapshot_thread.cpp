@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "platform/os/caught.h"
+
 namespace graft {
 
 Result<std::unique_ptr<SnapshotThread>> SnapshotThread::create(checkpoint::Store& store, std::mutex& store_mutex,
@@ -67,7 +69,7 @@ void SnapshotThread::sync(std::unique_lock<std::mutex>& lock) {
   Status status;
   {
     std::lock_guard store_lock(store_mutex_);
-    status = store_.sync_journal();
+    status = os::caught([&] { return store_.sync_journal(); });
   }
   lock.lock();
   if (!status.ok() && sync_failure_.ok()) sync_failure_ = std::move(status);
@@ -110,8 +112,8 @@ void SnapshotThread::work() {
     }
     if (!job_) return;
     lock.unlock();
-    Status status = write(*job_);
-    if (status.ok()) (void)tidy();
+    Status status = os::caught([&] { return write(*job_); });
+    if (status.ok()) (void)os::caught([&] { return tidy(); });
     lock.lock();
     job_.reset();
     result_ = std::move(status);

@@ -120,8 +120,9 @@ OrderedJson errors_json(std::span<const BlockError> blocks) {
 }
 
 std::string importance_note(std::size_t matrices) {
-  return cat("The importance matrix says what errors weigh in ", matrices, " matrices",
-             matrices == 0 ? "; it is another model's, or none becomes blocks." : ".");
+  if (matrices == 0)
+    return "No matrix became blocks by the importance matrix: it has none of those that were quantized.";
+  return cat("The importance matrix weighs the errors of ", matrices, matrices == 1 ? " matrix." : " matrices.");
 }
 
 }  // namespace graft::convert

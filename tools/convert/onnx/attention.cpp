@@ -88,6 +88,21 @@ Result<ValueId> lengths_mask(NodeContext& c, ValueId lengths, const Attended& a)
   return hiding(c, c.emit(Op::less, {all, c.reshape(lengths, Shape{batch, 1, 1, 1})}), kHiddenKey);
 }
 
+Result<ValueId> frontier_mask(NodeContext& c, ValueId lengths, const Attended& a) {
+  if (!c.status().ok()) return c.status();
+  const Dim batch = c.shape_of(a.k)[0], queries = c.shape_of(a.q)[1], keys = c.shape_of(a.k)[1];
+  if (c.shape_of(lengths).rank() != 1 || c.shape_of(lengths)[0] != batch) {
+    return unsupported("its lengths have the shape ", c.shape_of(lengths).text(), " instead of [", batch.text(), "]");
+  }
+  GRAFT_TRY_ASSIGN(const ValueId key, places(c, keys));
+  GRAFT_TRY_ASSIGN(const ValueId query, places(c, queries));
+  const ValueId ahead =
+      c.emit(Op::sub, {c.reshape(key, Shape{1, 1, 1, keys}), c.reshape(query, Shape{1, 1, queries, 1})});
+  const ValueId most =
+      c.emit(Op::sub, {c.cast(lengths, DType::i32), c.full(Shape{}, static_cast<double>(queries.value()), DType::i32)});
+  return hiding(c, c.emit(Op::less_equal, {ahead, c.reshape(most, Shape{batch, 1, 1, 1})}), kHiddenKey);
+}
+
 namespace {
 
 /// Hides the keys behind each query's own, the first query's being the first key.
@@ -132,7 +147,7 @@ ValueId sees_any(NodeContext& c, const Attended& a, bool has_triangle) {
 }
 
 /// As products and a softmax. A query that sees no key gets zeros, as in ONNX Runtime and the op attention.
-Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t times) {
+Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t times, bool whole) {
   if (a.window != 0) return unsupported("its window needs heads of at most ", kMaxHead, " elements");
   if (a.causal) {
     // With as many keys as queries both ways of counting are one.
@@ -147,7 +162,9 @@ Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t tim
   const ValueId q = c.transpose(a.q, kHeadsFirst), k = all_heads(c, a.k, times), v = all_heads(c, a.v, times);
   ValueId x = c.emit(Op::matmul, {q, k}, {{"trans_a", std::int64_t{0}}, {"trans_b", std::int64_t{1}}});
   const auto scaled = [&](double alpha) { x = c.emit(Op::affine, {x}, {{"alpha", alpha}, {"beta", 0.0}}); };
+  if (a.softcap > 0 && whole) out.raw = c.emit(Op::affine, {x}, {{"alpha", a.scale}, {"beta", 0.0}});
   scaled(a.softcap > 0 ? a.scale / a.softcap : a.scale);
+  if (a.softcap == 0) out.raw = x;
   if (a.softcap > 0) {
     x = c.emit(Op::tanh, {x});
     scaled(a.softcap);
@@ -186,7 +203,7 @@ Result<AttentionResult> attend(NodeContext& c, Attended a, bool whole) {
   for (const ValueId mask : a.masks) trained = trained || c.is_trained(mask);
   // The op has no gradient with respect to its mask.
   if (whole || trained || q[3] != v[3] || q[3].value() > kMaxHead) {
-    return spelled_out(c, std::move(a), q[2].value() / k[2].value());
+    return spelled_out(c, std::move(a), q[2].value() / k[2].value(), whole);
   }
   if (a.causal && a.first_query_first) {
     GRAFT_TRY_ASSIGN(const ValueId mask, triangle(c, a));

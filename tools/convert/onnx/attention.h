@@ -22,6 +22,7 @@ struct Attended {
 struct AttentionResult {
   ValueId y;        ///< [batch, queries, heads, head of the values]
   ValueId scores;   ///< [batch, heads, queries, keys], where asked for: with no mask, capped
+  ValueId raw;      ///< the same before the cap
   ValueId weights;  ///< the same after the softmax
 };
 
@@ -45,6 +46,8 @@ ValueId hiding(NodeContext& c, ValueId seen, double hidden);
 Result<ValueId> spread_mask(NodeContext& c, ValueId mask, const Attended& a);
 /// Keys from `lengths` [batch] on are hidden.
 Result<ValueId> lengths_mask(NodeContext& c, ValueId lengths, const Attended& a);
+/// The same and causal: the last query is the last key that counts.
+Result<ValueId> frontier_mask(NodeContext& c, ValueId lengths, const Attended& a);
 
 /// As the op attention where that says the same, else as products and a softmax. `whole`: scores and weights are wanted
 /// beside the result.

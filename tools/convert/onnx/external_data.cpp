@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 
 #include "platform/base/checked.h"
@@ -53,7 +52,7 @@ std::string quoted(const fs::path& path) {
   return out.str();
 }
 
-Result<std::string> read_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
+Result<ExternalRegion> find_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
   GRAFT_TRY_ASSIGN(const fs::path path, confine(folder, data.location));
   GRAFT_TRY_ASSIGN(const std::uint64_t offset, parse_count(data.offset, "offset", 0));
   GRAFT_TRY_ASSIGN(const std::uint64_t length, parse_count(data.length, "length", needed));
@@ -68,13 +67,22 @@ Result<std::string> read_external(const fs::path& folder, const ExternalData& da
     return corrupt("the external data needs bytes ", offset, " to ", offset + length, " of \"", data.location,
                    "\", which has ", size);
   }
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(length, '\0');
-  file.seekg(static_cast<std::streamoff>(offset));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(length))) {
-    return error(Code::io_error, "reading ", length, " bytes of \"", data.location, "\" failed");
+  return ExternalRegion{path.string(), offset, needed};
+}
+
+Status ExternalRegion::read(const std::function<Status(std::span<const std::byte>)>& take) const {
+  constexpr std::uint64_t kPiece = 1u << 20;
+  const auto file = os::system_files().open(path, os::OpenMode::read);  // for each: a model has thousands of tensors
+  if (!file.ok()) return error(Code::io_error, "the external data \"", path, "\" cannot be opened");
+  std::vector<std::byte> piece(std::min(kPiece, bytes));
+  for (std::uint64_t done = 0; done < bytes; done += piece.size()) {
+    const auto now = std::span(piece).first(std::min<std::uint64_t>(kPiece, bytes - done));
+    if (!os::read_exactly(**file, offset + done, now, path).ok()) {
+      return error(Code::io_error, "reading ", bytes, " bytes of \"", path, "\" failed");
+    }
+    GRAFT_TRY(take(now));
   }
-  return bytes;
+  return ok_status();
 }
 
 }  // namespace graft::convert

@@ -4,10 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "platform/base/status.h"
+#include "platform/os/file.h"
 
 namespace graft::convert {
 
@@ -20,8 +23,19 @@ struct ExternalData {
 /// A path as a message shows it: in quotes, where those within have a backslash.
 std::string quoted(const std::filesystem::path& path);
 
-/// Reads `needed` bytes. Errors: a location outside `folder` (absolute, with "..", or through a symbolic link), an
+/// Where the bytes of a tensor lie: they are read piece after piece, so that nothing is held twice.
+struct ExternalRegion {
+  std::string path;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+
+  /// Calls take() with all bytes in order, at most a MiB at once.
+  Status read(const std::function<Status(std::span<const std::byte>)>& take) const;
+};
+
+/// Finds `needed` bytes. Errors: a location outside `folder` (absolute, with "..", or through a symbolic link), an
 /// offset or length that is no number, beyond the file's end or unequal to `needed`.
-Result<std::string> read_external(const std::filesystem::path& folder, const ExternalData& data, std::uint64_t needed);
+Result<ExternalRegion> find_external(const std::filesystem::path& folder, const ExternalData& data,
+                                     std::uint64_t needed);
 
 }  // namespace graft::convert

@@ -111,7 +111,7 @@ void Importer::note_type(ElemType type, std::string_view what) {
 
 Status Importer::add_initializers() {
   GRAFT_TRY_ASSIGN(const Untrained untrained, find_untrained(source_, options_));
-  for (const auto& initializer : source_.initializers) {
+  for (auto& initializer : source_.initializers) {
     if (find(initializer.name) != nullptr || broken_.contains(initializer.name)) {
       return corrupt("There are two initializers named \"", initializer.name, "\".");
     }
@@ -122,7 +122,7 @@ Status Importer::add_initializers() {
     Record& record = create(initializer.name);
     record.type = initializer.tensor->type;
     record.shape = initializer.tensor->shape();
-    record.host = initializer.tensor;
+    record.host = std::move(initializer.tensor);
     const auto constant = untrained.find(initializer.name);
     record.trainable =
         is_float(record.type) && elem_bits(record.type) >= 16 && constant == untrained.end() && !initializer.part_of_op;
@@ -558,9 +558,11 @@ Result<Converted> Importer::run(const std::string& file_name, Report* report) {
   };
   Status status = check();
   if (status.ok()) {
+    count_reads();
     for (std::size_t i = 0; i < order_.size(); ++i) {
       GRAFT_TRY(cancel_point(i, order_.size()));
       import_node(order_[i]);
+      release_weights(order_[i]);
     }
     for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
       if (used_[i]) continue;

@@ -139,7 +139,11 @@ class Importer {
   Status materialise_quantized(Record& record, const Perm& perm);
   /// A value of this name, or of the first free one made of it.
   Result<ValueId> add_weight(const std::string& name, DType dtype, Shape shape, ValueKind kind, const Perm& perm,
-                             std::span<const std::uint32_t> words);
+                             std::span<const std::byte> bytes);
+  /// How often each value of the source is read, and what is done after a node: large weights that it alone reads, and
+  /// that are in the model now, are not held twice.
+  void count_reads();
+  void release_weights(std::size_t index);
   std::int64_t opset(const std::string& domain) const;
   /// What the contents of a value that are not known come from.
   struct Origins {
@@ -197,6 +201,7 @@ class Importer {
   std::unordered_map<std::string, std::size_t> producer_;           ///< of each value: the node that makes it
   std::set<std::string> given_;                                     ///< names of inputs and initializers
   std::set<std::string> unknown_;                                   ///< values that an unsupported node would have made
+  std::unordered_map<std::string, std::size_t> reads_;              ///< how often the source reads a value
   std::set<std::string> wanted_;                                    ///< values that something uses
   std::vector<std::size_t> order_;                                  ///< nodes that outputs depend on, producers first
   std::vector<bool> used_;
@@ -263,6 +268,8 @@ class NodeContext {
   /// Nodes are named as the source's node, or as said.
   std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::string_view name = {});
   ValueId constant(const HostTensor& contents);
+  /// A parameter that the file keeps in an attribute: NODE/name.
+  ValueId parameter(std::string_view name, const HostTensor& contents);
   ValueId full(Shape shape, double value, DType dtype = DType::f32);
   ValueId reshape(ValueId value, Shape shape);
   ValueId transpose(ValueId value, const Perm& perm, std::string_view name = {});
@@ -280,6 +287,7 @@ class NodeContext {
   ValueId kept_in(ValueId value, ElemType type) { return is_integer(type) ? narrowed(value, type) : value; }
   const Shape& shape_of(ValueId value) const;
   DType dtype_of(ValueId value) const;
+  const std::string& name_of(ValueId value) const;
   /// Whether a parameter is behind it.
   bool is_trained(ValueId value) const;
   /// Whether it is zeros that the graph makes, however moved.

@@ -73,19 +73,25 @@ Status attention(NodeContext& c) {
     GRAFT_TRY_ASSIGN(const ValueId mask, spread_mask(c, boolean ? hiding(c, given, kHiddenKey) : given, a));
     a.masks.push_back(mask);
   }
+  const bool causal = a.causal;
   if (c.has(6)) {
-    if (a.causal) return unsupported("it is causal and has lengths of its items (nonpad_kv_seqlen)");
-    GRAFT_TRY_ASSIGN(const ValueId mask, lengths_mask(c, c.in(6), a));
+    // Without a past the last query is the last key that counts: that mask hides what is behind it, too.
+    const bool by_lengths = a.causal && !c.has(4);
+    GRAFT_TRY_ASSIGN(const ValueId mask, by_lengths ? frontier_mask(c, c.in(6), a) : lengths_mask(c, c.in(6), a));
     a.masks.push_back(mask);
+    if (by_lengths) a.causal = false;
   }
   const std::int64_t mode = c.attr("qk_matmul_output_mode", 0);
   const bool scores = c.wants(3);
-  // 2 without a softcap is the same in all versions: behind the mask, which must be given as numbers.
-  const bool masked = mode == 2 && a.softcap == 0 && !a.causal && !c.has(6) && (!c.has(3) || is_float(c.type(3)));
-  if (scores && mode != 3 && !masked && (mode != 0 || a.softcap > 0)) {
+  // Versions of the operator order softcap and mask differently: 2 is the same in all without a softcap, behind a mask
+  // that is given as numbers; and with one where nothing is masked. So is 1 without either.
+  const bool unmasked = !causal && !c.has(6) && !c.has(3);
+  const bool masked = mode == 2 && a.softcap == 0 && !causal && !c.has(6) && (!c.has(3) || is_float(c.type(3)));
+  const bool capped = mode == 2 && unmasked, plain = mode == 0 || (mode == 1 && unmasked && a.softcap == 0);
+  if (scores && mode != 3 && !masked && !capped && !plain) {
     return unsupported("its output of scores has the mode ", mode, a.softcap > 0 ? " with a softcap" : "",
-                       ", which versions of the operator mean differently; 0 (without a softcap), 2 (without one, and "
-                       "of a mask of numbers alone) and 3 are supported");
+                       ", which versions of the operator mean differently; 0, 2 (without a softcap, and of a mask of "
+                       "numbers alone, or without any mask) and 3 are supported");
   }
   GRAFT_TRY_ASSIGN(const AttentionResult made, attend(c, a, scores));
   if (rank == 4) {
@@ -96,7 +102,7 @@ Status attention(NodeContext& c) {
   if (c.wants(1)) c.out(1, a.k, kHeadsFirst);
   if (c.wants(2)) c.out(2, a.v, kHeadsFirst);
   if (!scores) return {};
-  ValueId shown = mode == 3 ? made.weights : made.scores;
+  ValueId shown = mode == 3 ? made.weights : plain ? made.raw : made.scores;
   if (mode == 2 && c.has(3)) shown = c.emit(Op::add, {shown, a.masks[0]});
   c.out(3, shown);
   return {};

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "platform/base/names.h"
+#include "platform/base/text.h"
 #include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/fold.h"
 #include "tools/convert/onnx/import.h"
@@ -203,6 +204,19 @@ ValueId NodeContext::constant(const HostTensor& contents) {
   return record.value;
 }
 
+ValueId NodeContext::parameter(std::string_view name, const HostTensor& contents) {
+  if (!status_.ok()) return kNoValue;
+  const std::string own = attribute_weight(node.name, node.outputs, name);
+  const auto& frozen = importer_.options_.constants;
+  const bool constant = std::ranges::any_of(frozen, [&](const std::string& p) { return matches(p, own); });
+  auto made =
+      importer_.add_weight(own, DType::f32, contents.shape(), constant ? ValueKind::constant : ValueKind::parameter, {},
+                           std::as_bytes(std::span(contents.floats)));
+  if (made.ok()) return *made;
+  fail(std::move(made).status());
+  return kNoValue;
+}
+
 ValueId NodeContext::full(Shape shape, double value, DType dtype) {
   return emit(Op::full, {},
               {{"shape", std::move(shape)}, {"value", value}, {"dtype", static_cast<std::int64_t>(dtype)}});
@@ -269,6 +283,11 @@ const Shape& NodeContext::shape_of(ValueId value) const {
 
 DType NodeContext::dtype_of(ValueId value) const {
   return value.valid() ? importer_.model_.graph.value(value).dtype : DType::f32;
+}
+
+const std::string& NodeContext::name_of(ValueId value) const {
+  static const std::string none;
+  return value.valid() ? importer_.model_.graph.value(value).name : none;
 }
 
 bool NodeContext::is_trained(ValueId value) const {

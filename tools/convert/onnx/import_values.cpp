@@ -144,22 +144,50 @@ Status Importer::materialise(Record& record, const Perm& perm) {
     record.perm = perm;
     return {};
   }
-  GRAFT_TRY_ASSIGN(const auto words, device_words(perm.empty() ? tensor : transposed(tensor, perm)));
+  HostTensor turned;
+  if (!perm.empty()) turned = transposed(tensor, perm);
+  const HostTensor& ordered = perm.empty() ? tensor : turned;
+  std::vector<std::uint32_t> words;
+  if (!is_float(tensor.type)) {
+    GRAFT_TRY_ASSIGN(words, device_words(ordered));
+  }
+  const auto bytes = is_float(tensor.type) ? std::as_bytes(std::span(ordered.floats)) : std::as_bytes(std::span(words));
   const ValueKind kind = record.running_stat ? ValueKind::state
                          : record.trainable  ? ValueKind::parameter
                                              : ValueKind::constant;
-  GRAFT_TRY_ASSIGN(record.value, add_weight(record.name, dtype, permuted(record.shape, perm), kind, perm, words));
+  GRAFT_TRY_ASSIGN(record.value, add_weight(record.name, dtype, permuted(record.shape, perm), kind, perm, bytes));
   record.perm = perm;
   return {};
 }
 
+void Importer::count_reads() {
+  const auto count = [&](const Names& names) {
+    for (const std::string& name : names) ++reads_[name];
+  };
+  for (std::size_t i = 0; i < source_.nodes.size(); ++i) {
+    count(source_.nodes[i].inputs);
+    count(captures(i));
+  }
+  for (const OnnxValue& output : source_.outputs) ++reads_[output.name];
+}
+
+void Importer::release_weights(std::size_t index) {
+  constexpr std::size_t kLarge = 1u << 14;
+  for (const std::string& name : node_at(index).inputs) {
+    Record* const record = name.empty() ? nullptr : find(name);
+    const bool done = record != nullptr && record->trainable && record->host != nullptr && record->value.valid() &&
+                      record->deferred < 0 && record->host->count() >= kLarge;
+    if (done && reads_[name] == 1 && record->name == name) record->host.reset();
+  }
+}
+
 Result<ValueId> Importer::add_weight(const std::string& wanted, DType dtype, Shape shape, ValueKind kind,
-                                     const Perm& perm, std::span<const std::uint32_t> words) {
+                                     const Perm& perm, std::span<const std::byte> bytes) {
   std::string name = wanted.empty() ? "constant" : wanted;
   while (model_.graph.find_value(name).valid()) name = cat(wanted, "_", ++last_suffix_);
   GRAFT_TRY_ASSIGN(const ValueId value, model_.graph.add_value(name, dtype, std::move(shape), kind));
   model_.graph.mutable_value(value).source_perm = perm;
-  GRAFT_TRY(model_.copy_weight(value, std::as_bytes(words)));
+  GRAFT_TRY(model_.copy_weight(value, bytes));
   return value;
 }
 

@@ -7,6 +7,11 @@ std::string OnnxNode::label() const {
   return cat("the ", shown_op(), " node of \"", outputs.empty() ? std::string() : outputs[0], "\"");
 }
 
+std::string attribute_weight(const std::string& node, const std::vector<std::string>& outputs,
+                             std::string_view attribute) {
+  return cat(!node.empty() ? node : outputs.empty() ? std::string() : outputs[0], "/", attribute);
+}
+
 std::string printable(std::string text) {
   constexpr std::size_t kLongest = 600;
   for (char& c : text) {

@@ -124,9 +124,15 @@ struct OnnxGraph {
 std::string printable(std::string text);
 
 /// Limits that are checked before memory is taken.
+/// The name of a parameter that a node keeps in its attribute.
+std::string attribute_weight(const std::string& node, const std::vector<std::string>& outputs,
+                             std::string_view attribute);
+
 struct LoadLimits {
   std::uint64_t max_file_bytes = (std::uint64_t{2} << 30) - 1;  ///< protobuf itself ends there
   std::uint64_t max_tensor_bytes = std::uint64_t{16} << 30;     ///< all tensors together, external ones too
+  /// False: of large float tensors only the sizes are checked; their HostTensor has no numbers.
+  bool large_weights = true;
 };
 
 /// Reads an ONNX file and the external data beside it. External data must lie in the file's folder or below:

@@ -4,11 +4,13 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "tools/convert/common/export_tensor.h"
 #include "tools/convert/common/host_tensor.h"
 #include "tools/convert/onnx/export_onnx.h"
 #include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/onnx/onnx_proto_external.h"
 #include "tools/convert/onnx/quantized_values.h"
 
 namespace graft::convert {
@@ -62,35 +64,101 @@ Result<QuantizedForm> quantized_form(const OnnxGraph& graph, const std::string& 
   return unsupported("It holds integers, and no DequantizeLinear with known scales says what they stand for.");
 }
 
-Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph) {
-  if (to.data_location() == onnx::TensorProto::EXTERNAL) {
-    return unsupported("Its contents lie in another file (external data), which is not written.");
+/// New contents of an initializer.
+struct Contents {
+  ExportTensor tensor;
+  ElemType type;
+  std::string name;
+  std::optional<QuantizedForm> form;  ///< of integers that stand for numbers
+
+  std::uint64_t bytes() const { return elem_bytes(type, tensor.source.elements()).value_or(0); }
+
+  Result<std::string> make() const {
+    GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+    if (form) {
+      HostTensor numbers = HostTensor::of_floats(tensor.dims(), std::vector<float>(made.bytes.size() / sizeof(float)));
+      std::memcpy(numbers.floats.data(), made.bytes.data(), made.bytes.size());
+      GRAFT_TRY_ASSIGN(const HostTensor q, quantized(numbers, *form, type));
+      return raw_integers(q);
+    }
+    if (type == ElemType::f64) return as_doubles(made.bytes);
+    return std::string(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size());
   }
+};
+
+Status put(ExportTensor tensor, onnx::TensorProto& to, const OnnxGraph& graph, ExternalWriter& external) {
   const std::vector<std::int64_t> dims(to.dims().begin(), to.dims().end());
   if (dims != tensor.dims()) {
     return corrupt("Its shape in the file is ", Shape::of(dims).text(), ", in the model ",
                    Shape::of(tensor.dims()).text(), ": this model, as one with a resized head, is exported without --source.");
   }
-  const auto type = static_cast<ElemType>(to.data_type());
-  const bool quantizes = is_integer(type) && tensor.source.dtype == DType::f32;
-  GRAFT_TRY_ASSIGN(tensor.dtype, quantizes ? DType::f32 : written_as(type));
-  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+  Contents contents{std::move(tensor), static_cast<ElemType>(to.data_type()), to.name(), {}};
+  const bool quantizes = is_integer(contents.type) && contents.tensor.source.dtype == DType::f32;
+  GRAFT_TRY_ASSIGN(contents.tensor.dtype, quantizes ? DType::f32 : written_as(contents.type));
   if (quantizes) {
-    GRAFT_TRY_ASSIGN(const QuantizedForm form, quantized_form(graph, to.name()));
-    HostTensor numbers = HostTensor::of_floats(dims, std::vector<float>(made.bytes.size() / sizeof(float)));
-    std::memcpy(numbers.floats.data(), made.bytes.data(), made.bytes.size());
-    GRAFT_TRY_ASSIGN(const HostTensor q, quantized(numbers, form, type));
-    to.clear_int32_data();
-    to.set_raw_data(raw_integers(q));
+    GRAFT_TRY_ASSIGN(contents.form, quantized_form(graph, to.name()));
+  }
+  if (to.data_location() == onnx::TensorProto::EXTERNAL) {
+    const std::uint64_t bytes = contents.bytes();
+    external.add(to, bytes, [contents = std::move(contents)](os::File& file) -> Status {
+      GRAFT_TRY_ASSIGN(const std::string made, contents.make());
+      return file.append(std::as_bytes(std::span(made)));
+    });
     return {};
   }
-  const std::string_view raw(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size());
+  GRAFT_TRY_ASSIGN(std::string raw, contents.make());
   to.clear_float_data();
   to.clear_double_data();
   to.clear_int32_data();
-  to.set_raw_data(type == ElemType::f64 ? as_doubles(made.bytes) : std::string(raw));
+  to.set_raw_data(std::move(raw));
   return {};
 }
+
+/// Tensors that stay as they are go along, out of the source's data files.
+class ExternalCopies {
+ public:
+  ExternalCopies(std::filesystem::path folder, ExternalWriter& to) : folder_(std::move(folder)), to_(to) {}
+
+  Status copy(onnx::GraphProto& graph) {
+    for (onnx::TensorProto& tensor : *graph.mutable_initializer()) GRAFT_TRY(copy(tensor));
+    for (onnx::SparseTensorProto& sparse : *graph.mutable_sparse_initializer()) {
+      GRAFT_TRY(copy(*sparse.mutable_values()));
+      GRAFT_TRY(copy(*sparse.mutable_indices()));
+    }
+    for (onnx::NodeProto& node : *graph.mutable_node()) GRAFT_TRY(copy(node));
+    return {};
+  }
+  Status copy(onnx::NodeProto& node) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) GRAFT_TRY(copy(*attribute.mutable_g()));
+      if (attribute.has_t()) GRAFT_TRY(copy(*attribute.mutable_t()));
+      for (onnx::TensorProto& tensor : *attribute.mutable_tensors()) GRAFT_TRY(copy(tensor));
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) GRAFT_TRY(copy(graph));
+    }
+    return {};
+  }
+
+ private:
+  Status copy(onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL || to_.has(tensor)) return {};
+    const ExternalData data = external_data_of(tensor);
+    const std::vector<std::int64_t> dims(tensor.dims().begin(), tensor.dims().end());
+    const auto count = element_count(dims);
+    const auto bytes = count ? elem_bytes(static_cast<ElemType>(tensor.data_type()), *count) : std::nullopt;
+    const auto region = bytes ? find_external(folder_, data, *bytes) : Result<ExternalRegion>(corrupt("its shape"));
+    if (!region.ok()) {
+      return Status(region.status().code(),
+                    cat("The tensor \"", tensor.name(), "\" cannot be copied: ", region.status().message(), "."));
+    }
+    to_.add(tensor, *bytes, [from = *region](os::File& file) -> Status {
+      return from.read([&](std::span<const std::byte> piece) { return file.append(piece); });
+    });
+    return {};
+  }
+
+  std::filesystem::path folder_;
+  ExternalWriter& to_;
+};
 
 /// Where weights stand in a file, by name: initializers and Constant nodes (as which some exporters write them), of
 /// bodies too. nullptr: the file has several of that name.
@@ -109,6 +177,28 @@ void find_weights(onnx::GraphProto& graph, Weights& found) {
       if (constant && attribute.has_t()) add(node.output(0), attribute.mutable_t());
     }
   }
+}
+
+/// Weights that nodes keep in attributes (linear models of ai.onnx.ml), by the names of their parameters.
+std::map<std::string, onnx::AttributeProto*, std::less<>> attribute_weights(onnx::GraphProto& graph) {
+  std::map<std::string, onnx::AttributeProto*, std::less<>> found;
+  for (onnx::NodeProto& node : *graph.mutable_node()) {
+    if (node.domain() != "ai.onnx.ml") continue;
+    const std::vector<std::string> outputs(node.output().begin(), node.output().end());
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.floats_size() > 0) found[attribute_weight(node.name(), outputs, attribute.name())] = &attribute;
+    }
+  }
+  return found;
+}
+
+Status put(const ExportTensor& tensor, onnx::AttributeProto& to) {
+  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(tensor));
+  if (made.bytes.size() != sizeof(float) * static_cast<std::size_t>(to.floats_size())) {
+    return corrupt("The file has ", to.floats_size(), " numbers, the model ", made.bytes.size() / sizeof(float), ".");
+  }
+  std::memcpy(to.mutable_floats()->mutable_data(), made.bytes.data(), made.bytes.size());
+  return {};
 }
 
 /// Exporters write equal tensors once, and give the others' names to copies of it (Identity): a copy that was trained
@@ -139,17 +229,28 @@ onnx::TensorProto* own_initializer(onnx::GraphProto& graph, const std::string& n
 
 Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path, const Model& model,
                                  const std::string& source) {
-  const LoadLimits limits;
-  GRAFT_TRY_ASSIGN(const HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
+  LoadLimits limits;
+  limits.large_weights = false;  // the model has them
+  const std::filesystem::path folder = std::filesystem::path(source).parent_path();
+  ExternalWriter external(path);
+  GRAFT_TRY_ASSIGN(HostBuffer bytes, os::read_file(files, source, limits.max_file_bytes));
   // The hardened reader first: what it accepts is a whole model.
-  auto parsed = parse_onnx(bytes.bytes(), std::filesystem::path(source).parent_path(), limits).with_context(source);
+  auto parsed = parse_onnx(bytes.bytes(), folder.empty() ? "." : folder, limits).with_context(source);
   if (!parsed.ok()) return parsed.status();
+  // Scales of blocks may be large tensors, too.
+  const auto dequantizes = [](const OnnxNode& node) { return node.op == "DequantizeLinear"; };
+  if (std::ranges::any_of(parsed->nodes, dequantizes)) {
+    parsed = parse_onnx(bytes.bytes(), folder.empty() ? "." : folder).with_context(source);
+    if (!parsed.ok()) return parsed.status();
+  }
   onnx::ModelProto file;
   if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return corrupt("\"", source, "\" is not a complete ONNX model.");
   }
+  bytes.reset();
   Weights weights;
   find_weights(*file.mutable_graph(), weights);
+  const auto attributes = attribute_weights(*file.mutable_graph());
   ExportReport report;
   for (std::uint32_t i = 0; i < model.graph.values().size(); ++i) {
     const Value& value = model.graph.values()[i];
@@ -160,6 +261,13 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     if (found != weights.end() && found->second == nullptr) {
       return unsupported("\"", source, "\" has several tensors named \"", value.name, "\", in bodies of its nodes.");
     }
+    if (const auto attribute = attributes.find(value.name); attribute != attributes.end()) {
+      const ExportTensor tensor = export_tensor(value, *contents);
+      report.bytes += tensor.bytes();
+      ++report.tensors;
+      GRAFT_TRY(put(tensor, *attribute->second).with_context(cat("The attribute \"", value.name, "\"")));
+      continue;
+    }
     onnx::TensorProto* to =
         found != weights.end() ? found->second : own_initializer(*file.mutable_graph(), value.name, weights);
     if (to == nullptr) {
@@ -168,12 +276,24 @@ Result<ExportReport> export_onnx(os::FileSystem& files, const std::string& path,
     ExportTensor tensor = export_tensor(value, *contents);
     report.bytes += tensor.bytes();
     ++report.tensors;
-    GRAFT_TRY(put(std::move(tensor), *to, *parsed).with_context(cat("The initializer \"", value.name, "\"")));
+    GRAFT_TRY(put(std::move(tensor), *to, *parsed, external).with_context(cat("The initializer \"", value.name, "\"")));
   }
-  std::string out;
-  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
+  ExternalCopies copies(folder.empty() ? "." : folder, external);
+  GRAFT_TRY(copies.copy(*file.mutable_graph()));
+  for (onnx::FunctionProto& function : *file.mutable_functions()) {
+    for (onnx::NodeProto& node : *function.mutable_node()) GRAFT_TRY(copies.copy(node));
+  }
   report.files = {path};
-  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  if (!external.empty()) {
+    for (const std::string& location : external.replaced()) {
+      std::error_code unknown;
+      if (!std::filesystem::equivalent(folder / location, external.path(), unknown)) continue;
+      return invalid("The weights would be written to \"", external.path(), "\", where the source \"", source,
+                     "\" has its own; export to another folder or name.");
+    }
+    report.files.push_back(external.path());
+  }
+  GRAFT_TRY(write_model(files, path, file, external));
   return report;
 }
 

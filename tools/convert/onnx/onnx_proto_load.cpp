@@ -5,6 +5,7 @@
 #include <onnx/onnx-data_pb.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "tools/convert/onnx/external_data.h"
 #include "tools/convert/onnx/onnx_graph.h"
 #include "tools/convert/onnx/onnx_messages.h"
+#include "tools/convert/onnx/onnx_proto_external.h"
 
 namespace graft::convert {
 namespace {
@@ -47,7 +49,12 @@ class Loader {
   OnnxValue value(const onnx::ValueInfoProto& proto);
   Status graph(onnx::GraphProto& proto, OnnxGraph& out);
   static Status fill_typed(const onnx::TensorProto& proto, std::uint64_t count, HostTensor& out);
-  static Status fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out);
+  static Status fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out);
+  Status fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const;
+  bool is_left_out(const HostTensor& tensor, std::uint64_t bytes) const {
+    constexpr std::uint64_t kLarge = 64u << 10;
+    return !limits_.large_weights && is_float(tensor.type) && bytes >= kLarge;
+  }
   OnnxNode node(const onnx::NodeProto& proto);
 
   std::filesystem::path folder_;
@@ -57,7 +64,7 @@ class Loader {
 };
 
 /// Element `i` of 8 bits or fewer, which lie packed from the lowest bits on.
-std::uint8_t small_element(const std::string& raw, std::uint64_t i, std::uint64_t bits) {
+std::uint8_t small_element(std::string_view raw, std::uint64_t i, std::uint64_t bits) {
   const std::uint64_t first = i * bits;
   const auto byte = static_cast<std::uint8_t>(raw[first / 8]);
   return static_cast<std::uint8_t>(byte >> first % 8 & ((1u << bits) - 1));
@@ -67,7 +74,7 @@ Status beyond_int64(std::uint64_t value) {
   return unsupported("it holds ", value, ", which is beyond the range of int64");
 }
 
-Status Loader::fill_raw(const std::string& raw, std::uint64_t count, HostTensor& out) {
+Status Loader::fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out) {
   const std::uint64_t bits = elem_bits(out.type);
   for (std::uint64_t i = 0; i < count; ++i) {
     if (bits < 8 || (bits == 8 && is_float(out.type))) {
@@ -151,6 +158,19 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
   }
 }
 
+Status Loader::fill_external(const onnx::TensorProto& proto, std::uint64_t bytes, HostTensor& out) const {
+  if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
+  GRAFT_TRY_ASSIGN(const ExternalRegion region, find_external(folder_, external_data_of(proto), bytes));
+  if (is_left_out(out, bytes)) return ok_status();
+  if (is_float(out.type)) out.floats.reserve(out.count());
+  std::uint64_t left = out.count();
+  return region.read([&](std::span<const std::byte> piece) {  // pieces hold whole elements
+    const std::uint64_t now = std::min<std::uint64_t>(left, piece.size() * 8 / elem_bits(out.type));
+    left -= now;
+    return fill_raw({reinterpret_cast<const char*>(piece.data()), piece.size()}, now, out);
+  });
+}
+
 Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
   HostTensor out;
   out.type = static_cast<ElemType>(proto.data_type());
@@ -170,21 +190,13 @@ Result<HostTensor> Loader::tensor(const onnx::TensorProto& proto) {
                  bytes_text(limits_.max_tensor_bytes), " for all tensors of a file");
   }
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    if (!has_folder_) return corrupt("it refers to external data, but the model has no folder");
-    ExternalData data;
-    for (const auto& entry : proto.external_data()) {
-      if (entry.key() == "location") data.location = entry.value();
-      if (entry.key() == "offset") data.offset = entry.value();
-      if (entry.key() == "length") data.length = entry.value();
-    }
-    GRAFT_TRY_ASSIGN(const std::string raw, read_external(folder_, data, *bytes));
-    GRAFT_TRY(fill_raw(raw, *count, out));
+    GRAFT_TRY(fill_external(proto, *bytes, out));
   } else if (proto.has_raw_data()) {
     if (proto.raw_data().size() != *bytes) {
       return corrupt("it holds ", proto.raw_data().size(), " bytes where its shape ", out.shape().text(), " needs ",
                      *bytes);
     }
-    GRAFT_TRY(fill_raw(proto.raw_data(), *count, out));
+    if (!is_left_out(out, *bytes)) GRAFT_TRY(fill_raw(proto.raw_data(), *count, out));
   } else {
     GRAFT_TRY(fill_typed(proto, *count, out));
   }
@@ -341,17 +353,24 @@ bool parse(google::protobuf::MessageLite& message, const void* data, std::size_t
 
 }  // namespace
 
-Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder,
-                             const LoadLimits& limits) {
+namespace {
+
+Status parse_model(std::span<const std::byte> bytes, const LoadLimits& limits, onnx::ModelProto& model) {
   if (bytes.size() > limits.max_file_bytes) {
     return invalid("The ONNX file has ", bytes_text(bytes.size()), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
   GRAFT_TRY(check_message_count(bytes));
+  if (!bytes.empty() && parse(model, bytes.data(), bytes.size())) return ok_status();
+  return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");
+}
+
+}  // namespace
+
+Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesystem::path& folder,
+                             const LoadLimits& limits) {
   onnx::ModelProto model;
-  if (bytes.empty() || !parse(model, bytes.data(), bytes.size())) {
-    return corrupt("The file of ", bytes_text(bytes.size()), " is not a complete ONNX model: parsing it failed.");
-  }
+  GRAFT_TRY(parse_model(bytes, limits, model));
   return Loader(folder, !folder.empty(), limits).model(model);
 }
 
@@ -366,14 +385,18 @@ Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits&
     return invalid("The file ", quoted(path), " has ", bytes_text(size), ", more than the limit of ",
                    bytes_text(limits.max_file_bytes), "; larger models keep their weights in external data.");
   }
-  std::ifstream file(path, std::ios::binary);
-  std::vector<std::byte> bytes(size);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
-    return error(Code::io_error, "The file ", quoted(path), " cannot be read.");
+  const std::string name = path.filename().string();
+  onnx::ModelProto model;
+  {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<std::byte> bytes(size);  // gone before the weights are read out of the message
+    if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
+      return error(Code::io_error, "The file ", quoted(path), " cannot be read.");
+    }
+    GRAFT_TRY(parse_model(bytes, limits, model).with_context(name));
   }
   const std::filesystem::path parent = path.parent_path();
-  auto parsed = parse_onnx(bytes, parent.empty() ? std::filesystem::path(".") : parent, limits);
-  return std::move(parsed).with_context(path.filename().string());
+  return Loader(parent.empty() ? std::filesystem::path(".") : parent, true, limits).model(model).with_context(name);
 }
 
 Result<HostTensor> parse_onnx_tensor(std::span<const std::byte> bytes) {

@@ -282,9 +282,17 @@ Status OnnxWriter::add_weight(ValueId v) {
   }
   ExportTensor source = export_tensor(value, *contents);
   source.dtype = DType::f32;
-  GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(source));
   for (const std::int64_t dim : source.dims()) tensor.add_dims(dim);
-  tensor.set_raw_data(std::string(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size()));
+  constexpr std::uint64_t kLeastOutside = 1024;
+  if (external_ != nullptr && source.bytes() >= kLeastOutside) {
+    external_->add(tensor, source.bytes(), [source](os::File& file) -> Status {
+      GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(source));
+      return file.append(made.bytes);
+    });
+  } else {
+    GRAFT_TRY_ASSIGN(const ExportBytes made, export_bytes(source));
+    tensor.set_raw_data(std::string(reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size()));
+  }
   const Ints perm(value.source_perm.begin(), value.source_perm.end());
   if (perm.empty()) {
     plain_[v] = tensor.name();
@@ -369,10 +377,11 @@ Status OnnxWriter::add_output(const Output& output, const CountedOutput* counted
 }
 
 /// As the oldest opset that has all nodes.
-Result<std::int64_t> write_graph(const Model& model, onnx::ModelProto& file) {
+Result<std::int64_t> write_graph(const Model& model, onnx::ModelProto& file, std::optional<ExternalWriter>& external) {
   for (std::int64_t opset = kOldestOpset;;) {
     file.clear_graph();
-    OnnxWriter writer(model, *file.mutable_graph(), opset);
+    if (external) external->clear();
+    OnnxWriter writer(model, *file.mutable_graph(), opset, external ? &*external : nullptr);
     const Status status = writer.run();
     if (status.ok()) return opset;
     if (writer.needed() <= opset) return status;
@@ -380,9 +389,12 @@ Result<std::int64_t> write_graph(const Model& model, onnx::ModelProto& file) {
   }
 }
 
-Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model) {
+Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, const Model& model,
+                                std::uint64_t most_inside) {
   onnx::ModelProto file;
-  GRAFT_TRY_ASSIGN(const std::int64_t opset, write_graph(model, file));
+  std::optional<ExternalWriter> external;
+  if (model.weight_bytes() > most_inside) external.emplace(path);
+  GRAFT_TRY_ASSIGN(const std::int64_t opset, write_graph(model, file, external));
   file.set_ir_version(ir_version(opset));
   file.set_producer_name("graft");
   auto& import = *file.add_opset_import();
@@ -392,13 +404,15 @@ Result<ExportReport> write_onnx(os::FileSystem& files, const std::string& path, 
   for (const Value& value : model.graph.values()) {
     report.tensors += value.kind == ValueKind::parameter || value.kind == ValueKind::state;
   }
-  std::string out;
-  if (!file.SerializeToString(&out)) return invalid("The ONNX file would be larger than 2 GiB.");
-  report.bytes = out.size();
+  report.bytes = file.ByteSizeLong();
   report.notes.push_back(
       cat("The graph is graft's own, as opset ", opset, ": names of inner values may differ from the source's."));
   report.files = {path};
-  GRAFT_TRY(os::atomic_write_file(files, path, out));
+  if (external && !external->empty()) {
+    report.files.push_back(external->path());
+    report.bytes += external->bytes();
+  }
+  GRAFT_TRY(write_model(files, path, file, external ? *external : ExternalWriter(path)));
   return report;
 }
 

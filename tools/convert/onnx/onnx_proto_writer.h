@@ -13,13 +13,15 @@
 
 #include "runtime/model/counted.h"
 #include "runtime/model/model.h"
+#include "tools/convert/onnx/onnx_proto_external.h"
 
 namespace graft::convert {
 
 class OnnxWriter {
  public:
-  OnnxWriter(const Model& model, onnx::GraphProto& out, std::int64_t opset)
-      : model_(model), graph_(model.graph), out_(out), opset_(opset) {}
+  /// `external`: takes large weights; null: all stand in the graph.
+  OnnxWriter(const Model& model, onnx::GraphProto& out, std::int64_t opset, ExternalWriter* external)
+      : model_(model), graph_(model.graph), out_(out), opset_(opset), external_(external) {}
 
   /// Inputs and weights; then each node; then outputs.
   Status run();
@@ -80,6 +82,7 @@ class OnnxWriter {
   const Graph& graph_;
   onnx::GraphProto& out_;
   std::int64_t opset_, needed_ = 0;
+  ExternalWriter* external_;
   std::map<ValueId, std::string> plain_, first_;
   std::map<std::string, std::string> symbols_;
   std::size_t made_ = 0;

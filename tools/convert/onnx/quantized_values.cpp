@@ -133,7 +133,8 @@ Status Importer::materialise_quantized(Record& record, const Perm& perm) {
     const HostTensor placed = transposed(numbers, perm);
     std::vector<std::uint32_t> words(placed.floats.size());
     if (!words.empty()) std::memcpy(words.data(), placed.floats.data(), words.size() * sizeof(std::uint32_t));
-    GRAFT_TRY_ASSIGN(inputs[0], add_weight(name, DType::f32, shape, ValueKind::parameter, perm, words));
+    GRAFT_TRY_ASSIGN(inputs[0],
+                     add_weight(name, DType::f32, shape, ValueKind::parameter, perm, std::as_bytes(std::span(words))));
     if (q.type == ElemType::i32) {  // a bias: its steps are finer than what it is added to can tell
       record.value = inputs[0];
       record.perm = perm;
@@ -142,7 +143,8 @@ Status Importer::materialise_quantized(Record& record, const Perm& perm) {
   } else {
     const std::vector<std::uint32_t> words = packed_words(transposed(q, perm));
     const Shape packed{static_cast<std::int64_t>(words.size())};
-    GRAFT_TRY_ASSIGN(inputs[0], add_weight(name, DType::i32, packed, ValueKind::constant, {}, words));
+    GRAFT_TRY_ASSIGN(inputs[0],
+                     add_weight(name, DType::i32, packed, ValueKind::constant, {}, std::as_bytes(std::span(words))));
     attrs.set("shape", shape);
   }
   GRAFT_TRY_ASSIGN(inputs[1], value_in(*weight.scale, by_block));

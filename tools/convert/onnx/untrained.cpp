@@ -99,51 +99,37 @@ bool are_cosines_and_sines(const HostTensor& a, const HostTensor& b) {
   return circle.found();
 }
 
-/// Tables of one shape. Of two that are cosines and sines the squares of first and last elements differ by as much, one
-/// upwards and one downwards: sorted by that, each is compared with few others.
-class PairedTables {
- public:
-  explicit PairedTables(const std::vector<const OnnxInitializer*>& all) : all_(all) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const HostTensor& t = *all[i]->tensor;
-      if (!varies(t)) continue;
-      by_key_.emplace_back(key(t), i);
-      most_ = std::max(most_, square(t.floats.front()));
+/// Those of tables of one shape that are the cosines or sines of another one. Squares of such two add up to one number,
+/// so they are spread as far: only neighbours in the order of that are compared, however many tables there are.
+std::vector<const OnnxInitializer*> cosines_and_sines(const std::vector<const OnnxInitializer*>& tables) {
+  struct Squares {
+    const OnnxInitializer* of;
+    double low, high;
+    double spread() const { return high - low; }
+  };
+  std::vector<Squares> all;
+  for (const OnnxInitializer* one : tables) {
+    const auto [low, high] = std::ranges::minmax(one->tensor->floats, {}, [](float x) { return std::abs(x); });
+    const Squares squares{one, double{low} * double{low}, double{high} * double{high}};
+    if (squares.spread() > 0) all.push_back(squares);  // one size alone is no angle
+  }
+  std::ranges::sort(all, {}, &Squares::spread);
+  double largest = 0;
+  for (const Squares& one : all) largest = std::max(largest, one.high);
+  std::vector<const OnnxInitializer*> found;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t k = i + 1; k < all.size(); ++k) {
+      const double tolerance = elem_bits(all[i].of->tensor->type) < 32 ? 4e-2 : 4e-5;
+      const double apart = all[k].spread() - all[i].spread();
+      if (apart > tolerance * (all[i].low + largest)) break;
+      if (apart > tolerance * (all[i].low + all[k].high)) continue;
+      if (!are_cosines_and_sines(*all[i].of->tensor, *all[k].of->tensor)) continue;
+      found.push_back(all[i].of);
+      found.push_back(all[k].of);
     }
-    std::ranges::sort(by_key_);
   }
-
-  /// Those behind table `i` that may be its pair, in their order.
-  std::vector<std::size_t> candidates(std::size_t i) const {
-    const HostTensor& t = *all_[i]->tensor;
-    std::vector<std::size_t> found;
-    if (!varies(t)) return found;
-    const double off = 4 * Circle::tolerance(t) * most_;
-    const auto from = std::ranges::lower_bound(by_key_, std::pair{-key(t) - off, std::size_t{0}});
-    for (auto at = from; at != by_key_.end() && at->first <= off - key(t); ++at) {
-      if (at->second > i) found.push_back(at->second);
-    }
-    std::ranges::sort(found);
-    return found;
-  }
-
- private:
-  static double square(float x) { return static_cast<double>(x) * x; }
-  static double key(const HostTensor& t) { return square(t.floats.front()) - square(t.floats.back()); }
-  /// Angles have more than two sizes.
-  static bool varies(const HostTensor& t) {
-    if (t.floats.empty() || !std::isfinite(key(t))) return false;
-    const float first = std::abs(t.floats.front());
-    const auto other = std::ranges::find_if(t.floats, [&](float x) { return std::abs(x) != first; });
-    return other != t.floats.end() && std::any_of(other, t.floats.end(), [&](float x) {
-             return std::abs(x) != first && std::abs(x) != std::abs(*other);
-           });
-  }
-
-  const std::vector<const OnnxInitializer*>& all_;
-  std::vector<std::pair<double, std::size_t>> by_key_;
-  double most_ = 0;  ///< square of a first element
-};
+  return found;
+}
 
 /// Sines and cosines in one table, halves of each row or neighbours, which turn by the same from each row to the next.
 bool is_sinusoid(const HostTensor& t) {
@@ -407,14 +393,7 @@ Result<Untrained> find_untrained(const OnnxGraph& graph, const ConvertOptions& o
     if (why.empty() && rows_of(t) >= 2) tables[t.dims].push_back(&initializer);
   }
   for (const auto& [dims, all] : tables) {
-    const PairedTables pairs(all);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (out.contains(all[i]->name)) continue;
-      const std::vector<std::size_t> candidates = pairs.candidates(i);
-      const auto other = std::ranges::find_if(
-          candidates, [&](std::size_t k) { return are_cosines_and_sines(*all[i]->tensor, *all[k]->tensor); });
-      if (other != candidates.end()) out[all[i]->name] = out[all[*other]->name] = "it holds cosines and sines";
-    }
+    for (const OnnxInitializer* turned : cosines_and_sines(all)) out[turned->name] = "it holds cosines and sines";
   }
   for (std::size_t i = 0; i < used.size(); ++i) {
     const bool constant = i < options.constants.size();

@@ -10,6 +10,7 @@
 #include "runtime/core/narrow.h"
 #include "platform/base/text.h"
 #include "tools/convert/common/export_tensor.h"
+#include "tools/convert/tflite/tflite_buffers.h"
 #include "tools/convert/tflite/tflite_file.h"
 
 namespace graft::convert {
@@ -122,35 +123,38 @@ class Patcher {
     return {};
   }
 
+  /// Each tensor gets its numbers; one whose buffer others share, which keep theirs, gets a buffer of its own.
   Status write(ExportReport& report) {
     GRAFT_TRY(scale_biases());
-    std::map<std::uint32_t, std::string> written;
+    std::map<std::size_t, std::string> made;
     std::size_t grown = 0;
     for (const auto& [index, changed] : changed_) {
       const TfliteTensor& tensor = file_.tensors()[index];
       const auto context = cat("The tensor \"", tensor.name, "\"");
-      auto bytes = bytes_of(tensor, changed.floats, changed.quantization);
-      if (!bytes.ok()) return std::move(bytes).status().with_context(context);
-      const auto [other, first] = written.emplace(tensor.buffer, *bytes);
-      if (!first && other->second != *bytes) {
-        return unsupported("The tensor \"", tensor.name,
-                           "\" shares its bytes with another one in the file, and they differ now.");
-      }
-      std::memcpy(place(tensor.data.data()), bytes->data(), bytes->size());
+      GRAFT_TRY_ASSIGN(made[index], bytes_of(tensor, changed.floats, changed.quantization).with_context(context));
       if (changed.grown) GRAFT_TRY(write_scales(index, changed.quantization).with_context(context));
       grown += changed.grown;
     }
-    // A buffer that a tensor which was not trained shares keeps what that one says.
-    for (std::size_t i = 0; i < file_.tensors().size(); ++i) {
-      const TfliteTensor& tensor = file_.tensors()[i];
-      const auto found = written.find(tensor.buffer);
-      if (!tensor.constant || changed_.contains(i) || found == written.end()) continue;
-      if (std::memcmp(tensor.data.data(), found->second.data(), found->second.size()) == 0) continue;
-      return unsupported("The tensor \"", tensor.name,
-                         "\", which is not trained, shares its bytes with one that is, and they differ now.");
+    std::vector<std::string> added;
+    std::map<std::pair<std::uint32_t, std::string_view>, std::uint32_t> own;  // by old buffer and contents
+    const auto buffers = static_cast<std::uint32_t>(file_.model().buffers()->size());
+    for (const auto& [index, bytes] : made) {
+      const TfliteTensor& tensor = file_.tensors()[index];
+      if (is_shared(index, made)) {
+        const auto [found, is_new] =
+            own.try_emplace({tensor.buffer, bytes}, buffers + static_cast<std::uint32_t>(added.size()));
+        if (is_new) added.push_back(bytes);
+        std::memcpy(place(buffer_number(index)), &found->second, sizeof found->second);
+      } else {
+        std::memcpy(place(tensor.data.data()), bytes.data(), bytes.size());
+      }
+    }
+    if (!added.empty()) {
+      GRAFT_TRY_ASSIGN(out_, with_buffers(out_, added));
+      report.notes.push_back(cat(added.size(), " buffers were added for tensors that shared theirs with others."));
     }
     if (grown > 0) report.notes.push_back(cat("The scales of ", grown, " tensors grew with their numbers."));
-    return {};
+    return check_written(made);
   }
 
  private:
@@ -159,6 +163,45 @@ class Patcher {
     TfliteQuantization quantization;
     bool grown = false;
   };
+
+  /// Whether a tensor of any graph that names the same buffer wants other bytes there.
+  bool is_shared(std::size_t index, const std::map<std::size_t, std::string>& made) const {
+    const TfliteTensor& tensor = file_.tensors()[index];
+    const std::string& bytes = made.at(index);
+    if (std::memcmp(tensor.data.data(), bytes.data(), bytes.size()) == 0) return false;
+    for (const tfl::SubGraph* graph : *file_.model().subgraphs()) {
+      if (graph->tensors() == nullptr) continue;
+      for (std::uint32_t i = 0; i < graph->tensors()->size(); ++i) {
+        if (graph->tensors()->Get(i)->buffer() != tensor.buffer) continue;
+        const auto other = graph == &file_.graph() ? made.find(i) : made.end();
+        if (other == made.end() || other->second != bytes) return true;
+      }
+    }
+    return false;
+  }
+
+  const void* buffer_number(std::size_t index) const {
+    const tfl::Tensor* tensor = file_.graph().tensors()->Get(static_cast<flatbuffers::uoffset_t>(index));
+    return reinterpret_cast<const flatbuffers::Table*>(tensor)->GetAddressOf(tfl::Tensor::VT_BUFFER);
+  }
+
+  /// What was written, read again: no tensor has changed that was not to, whatever the file's tables share.
+  Status check_written(const std::map<std::size_t, std::string>& made) const {
+    GRAFT_TRY_ASSIGN(const TfliteFile written, TfliteFile::open(std::as_bytes(std::span(out_))));
+    for (std::size_t i = 0; i < written.tensors().size(); ++i) {
+      const TfliteTensor &before = file_.tensors()[i], &now = written.tensors()[i];
+      const auto bytes = made.find(i);
+      const auto changed = changed_.find(i);
+      const TfliteQuantization& wanted = changed == changed_.end() ? before.quantization : changed->second.quantization;
+      const bool same = bytes == made.end() ? std::ranges::equal(now.data, before.data)
+                                            : std::ranges::equal(now.data, bytes->second, {}, {}, as_byte);
+      if (same && now.quantization.scale == wanted.scale && now.quantization.zero == wanted.zero) continue;
+      return unsupported("The tensor \"", before.name,
+                         "\" shares bytes or scales with another one in the file, and they differ now.");
+    }
+    return ok_status();
+  }
+  static std::uint8_t as_byte(char c) { return static_cast<std::uint8_t>(c); }
 
   char* place(const void* in_file) { return out_.data() + (static_cast<const std::byte*>(in_file) - base_); }
 

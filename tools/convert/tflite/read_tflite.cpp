@@ -4,6 +4,8 @@
 
 #include "platform/base/text.h"
 #include "tools/convert/tflite/tflite_context.h"
+#include "tools/convert/tflite/tflite_options.h"
+#include "tools/convert/tflite/tflite_variables.h"
 
 namespace graft::convert {
 namespace {
@@ -70,6 +72,7 @@ class Reader {
     const auto* operators = file_.graph().operators();
     if (operators == nullptr) return {};
     if (operators->size() > kMaxOperators) return unsupported("It has ", operators->size(), " operators.");
+    TfliteVariables variables(file_);
     for (const tfl::Operator* op : *operators) {
       GRAFT_TRY_ASSIGN(const tfl::BuiltinOperator code, file_.code(*op));
       const char* known = tfl::EnumNameBuiltinOperator(code);
@@ -80,9 +83,14 @@ class Reader {
         name = cat("CUSTOM ", custom);
       }
       OpContext context(file_, *op, name, options_, out_);
-      Status status = translate(context, find_op(code, custom), code, name);
+      Status status = check_options(*op, code, file_.bytes());
+      if (status.ok()) {
+        status = TfliteVariables::handles(code) ? variables.take(code, *op, context)
+                                                : translate(context, find_op(code, custom), code, name);
+      }
       if (!status.ok()) context.set_refusal(status.message());
     }
+    variables.finish(out_);
     return {};
   }
 

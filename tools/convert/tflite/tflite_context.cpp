@@ -152,7 +152,8 @@ void OpContext::set_refusal(const std::string& why) {
   node.domain = "tflite";
   node.refusal = why;
   for (const TfliteTensor* tensor : inputs_) {  // what nothing makes, a state that TFLite keeps, would be another fault
-    node.inputs.push_back(tensor == nullptr || tensor->variable ? std::string() : tensor->name);
+    const bool kept = tensor != nullptr && (tensor->variable || tensor->type == tfl::TensorType::RESOURCE);
+    node.inputs.push_back(tensor == nullptr || kept ? std::string() : tensor->name);
   }
   for (const TfliteTensor* tensor : outputs_) node.outputs.push_back(tensor->name);
   if (node.outputs.empty()) node.outputs.push_back(cat("operator/", first_node_));

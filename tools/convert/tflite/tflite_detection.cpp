@@ -1,4 +1,5 @@
 // The custom operator that detectors end with. Its options are a FlexBuffers map.
+#include "platform/base/text.h"
 #include "tools/convert/tflite/flex_numbers.h"
 #include "tools/convert/tflite/tflite_context.h"
 
@@ -23,6 +24,11 @@ Status detection_postprocess(OpContext& c) {
   }
   for (const char* name : {"nms_score_threshold", "nms_iou_threshold", "y_scale", "x_scale", "h_scale", "w_scale"}) {
     attrs[name] = number_attr(options[name]);
+  }
+  for (const auto& [name, value] : options) {
+    // The format's own marks, of how integers are given, begin with a line.
+    if (attrs.contains(name) || name.starts_with('_') || value == 0) continue;
+    return unsupported("its option \"", shown(name), "\" is ", value, ", which is not supported");
   }
   const auto results = c.add_many("DETECTION_POSTPROCESS", c.all(), c.outputs(), std::move(attrs), "tflite");
   for (std::size_t k = 0; k < results.size(); ++k) c.out(k, results[k]);

@@ -157,6 +157,7 @@ Result<TfliteFile> TfliteFile::open(std::span<const std::byte> bytes) {
     return corrupt("It is no complete TensorFlow Lite file: an offset leads outside of it, or a table is damaged.");
   }
   TfliteFile file;
+  file.bytes_ = bytes;
   file.model_ = tfl::GetModel(data);
   if (file.model_->version() != 3) {
     return unsupported("It has the version ", file.model_->version(), " of the format; 3 is supported.");
@@ -164,11 +165,24 @@ Result<TfliteFile> TfliteFile::open(std::span<const std::byte> bytes) {
   const auto* graphs = file.model_->subgraphs();
   if (graphs == nullptr || graphs->size() == 0) return corrupt("It has no graph.");
   file.graph_ = graphs->Get(0);
-  GRAFT_TRY(file.read_tensors(bytes.size()));
+  GRAFT_TRY(file.read_tensors());
   return file;
 }
 
-Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::uint64_t file_bytes) const {
+Result<TfliteFile> TfliteFile::subgraph(std::int32_t index) const {
+  const auto* graphs = model_->subgraphs();
+  if (index < 0 || static_cast<std::uint32_t>(index) >= graphs->size()) {
+    return corrupt("it calls the graph ", index, " of ", graphs->size());
+  }
+  TfliteFile file;
+  file.bytes_ = bytes_;
+  file.model_ = model_;
+  file.graph_ = graphs->Get(static_cast<flatbuffers::uoffset_t>(index));
+  GRAFT_TRY(file.read_tensors());
+  return file;
+}
+
+Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const {
   to.type = from.type();
   if (from.shape() != nullptr) to.dims.assign(from.shape()->begin(), from.shape()->end());
   if (to.dims.size() > Shape::kMaxRank) {
@@ -203,7 +217,7 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::u
   if (bits == 0) return unsupported("holds ", tensor_type_name(to.type));
   if (from.sparsity() != nullptr) {
     if (bits < 8) return unsupported("is sparse and ", tensor_type_name(to.type));
-    GRAFT_TRY_ASSIGN(auto dense, dense_bytes(*from.sparsity(), to.dims, bits / 8, to.data, kMaxGrowth * file_bytes));
+    GRAFT_TRY_ASSIGN(auto dense, dense_bytes(*from.sparsity(), to.dims, bits / 8, to.data, kMaxGrowth * bytes_.size()));
     to.dense = std::make_shared<const std::vector<std::uint8_t>>(std::move(dense));
     to.data = *to.dense;
   }
@@ -216,7 +230,7 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::u
   return {};
 }
 
-Status TfliteFile::read_tensors(std::uint64_t file_bytes) {
+Status TfliteFile::read_tensors() {
   if (graph_->tensors() == nullptr) return corrupt("Its graph has no tensors.");
   std::set<std::string> taken;
   std::uint64_t total = 0;
@@ -226,12 +240,12 @@ Status TfliteFile::read_tensors(std::uint64_t file_bytes) {
     tensor.name = from->name() == nullptr ? std::string() : from->name()->str().substr(0, kMaxNameBytes);
     if (tensor.name.empty()) tensor.name = cat("tensor_", index);
     while (!taken.insert(tensor.name).second) tensor.name += cat("_", index);
-    if (Status status = read_tensor(*from, tensor, file_bytes); !status.ok()) {
+    if (Status status = read_tensor(*from, tensor); !status.ok()) {
       tensor.error = status.message();
       tensor.data = {};
     }
     total += tensor.data.size();
-    if (total > kMaxGrowth * file_bytes) return corrupt("Its tensors hold more than the file, again and again.");
+    if (total > kMaxGrowth * bytes_.size()) return corrupt("Its tensors hold more than the file, again and again.");
   }
   return {};
 }

@@ -60,6 +60,10 @@ class TfliteFile {
   /// corrupt: what is no such file, or contradicts itself; unsupported: a file whose main graph graft cannot see.
   static Result<TfliteFile> open(std::span<const std::byte> bytes);
 
+  /// The same file, of which another graph is looked at.
+  Result<TfliteFile> subgraph(std::int32_t index) const;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
   const tfl::SubGraph& graph() const { return *graph_; }
   const tfl::Model& model() const { return *model_; }
   const std::vector<TfliteTensor>& tensors() const { return tensors_; }
@@ -71,9 +75,10 @@ class TfliteFile {
   static Result<HostTensor> contents(const TfliteTensor& tensor);
 
  private:
-  Status read_tensors(std::uint64_t file_bytes);
-  Status read_tensor(const tfl::Tensor& from, TfliteTensor& to, std::uint64_t file_bytes) const;
+  Status read_tensors();
+  Status read_tensor(const tfl::Tensor& from, TfliteTensor& to) const;
 
+  std::span<const std::byte> bytes_;
   const tfl::Model* model_ = nullptr;
   const tfl::SubGraph* graph_ = nullptr;
   std::vector<TfliteTensor> tensors_;

@@ -9,10 +9,15 @@ namespace graft::convert {
 namespace {
 
 OnnxAttr is_same(tfl::Padding padding) { return int_attr(padding == tfl::Padding::SAME); }
+Status known(tfl::Padding padding) {
+  if (padding == tfl::Padding::SAME || padding == tfl::Padding::VALID) return {};
+  return unsupported("its padding is number ", static_cast<int>(padding));
+}
 
 template <class Options>
 Status conv_by(OpContext& c, const char* op, const Options* options) {
   if (options == nullptr) return corrupt("it has no options");
+  GRAFT_TRY(known(options->padding()));
   c.out(0,
         c.add(op, c.all(),
               {{"strides", ints_attr({options->stride_h(), options->stride_w()})},
@@ -31,6 +36,7 @@ Status depthwise(OpContext& c) {
 Status transpose_conv(OpContext& c) {
   const auto* options = c.op.builtin_options_as_TransposeConvOptions();
   if (options == nullptr) return corrupt("it has no options");
+  GRAFT_TRY(known(options->padding()));
   std::vector<std::string> from = {c.in(2), c.in(1), c.in(0)};
   if (c.has(3)) from.push_back(c.in(3));
   c.out(
@@ -50,6 +56,10 @@ Status transpose_conv_with_bias(OpContext& c) {
   std::array<std::int32_t, 3> options = {};
   if (bytes == nullptr || bytes->size() < sizeof options) return corrupt("it has no options");
   std::memcpy(options.data(), bytes->data(), sizeof options);
+  const std::uint8_t *const more = bytes->data() + sizeof options, *const end = bytes->data() + bytes->size();
+  if (std::any_of(more, end, [](std::uint8_t byte) { return byte != 0; })) {
+    return unsupported("it has more options than a padding and two strides");
+  }
   const auto [padding, across, down] = options;
   if (padding < 1 || padding > 2 || across < 1 || down < 1) {
     return corrupt("it has the padding ", padding, " and the strides ", down, " and ", across);
@@ -62,6 +72,7 @@ Status transpose_conv_with_bias(OpContext& c) {
 Result<std::string> pooled(OpContext& c, const char* op, std::string x) {
   const auto* options = c.op.builtin_options_as_Pool2DOptions();
   if (options == nullptr) return corrupt("it has no options");
+  GRAFT_TRY(known(options->padding()));
   return c.add(op, {std::move(x)},
                {{"kernel", ints_attr({options->filter_h(), options->filter_w()})},
                 {"strides", ints_attr({options->stride_h(), options->stride_w()})},

@@ -258,6 +258,9 @@ Status lstm(OpContext& c) {
   if (!time_major) x = c.add("Transpose", {x}, {{"perm", ints_attr({1, 0, 2})}});
   OnnxAttrs attrs = {{"hidden_size", int_attr(units)}};
   if (options != nullptr && options->proj_clip() > 0) return unsupported("it clips a projection");
+  if (options != nullptr && options->diagonal_recurrent_tensors()) {
+    return unsupported("its recurrent weights are diagonals (diagonal_recurrent_tensors)");
+  }
   if (options != nullptr && options->cell_clip() > 0) attrs["cell_clip"] = number_attr(options->cell_clip());
   const std::string y = c.add("LSTM", {x, w, r, bias}, std::move(attrs), "tflite");
   std::string out = c.add("Squeeze", {y, c.constant(Ints{1})});  // its direction
