@@ -70,11 +70,11 @@ def fill(options: Any, **values: Any) -> Any:
     return options
 
 
-def word(what: str, value: str, words: tuple[str, ...]) -> int:
+def word(what: str, value: str, words: Union[tuple[str, ...], Mapping[str, int]]) -> int:
     """The number of a word in graft's enumerations."""
     if value not in words:
         raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
-    return words.index(value)
+    return words[value] if isinstance(words, Mapping) else words.index(value)
 
 
 def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:
