@@ -314,6 +314,30 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   set_tests_properties(bindings/adapter_run PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
 
+# With nothing said but loss and optimizer, the languages train to the same bytes.
+if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
+  foreach(language IN ITEMS c cpp)
+    add_executable(defaults_${language} ${PROJECT_SOURCE_DIR}/tests/bindings/defaults.${language})
+    target_include_directories(defaults_${language} PRIVATE ${PROJECT_SOURCE_DIR}/runtime/include ${GRAFT_INTERFACE_DIR})
+    target_link_libraries(defaults_${language} PRIVATE graft_shared)
+  endforeach()
+  set(defaults_runs "")
+  if(TARGET graft_python)
+    list(APPEND defaults_runs --python ${PROJECT_BINARY_DIR}/platform/python)
+  endif()
+  if(TARGET graft_jni)
+    list(APPEND defaults_runs --java ${Java_JAVA_EXECUTABLE} -Djava.library.path=$<TARGET_FILE_DIR:graft_jni>
+      -cp ${GRAFT_JAVA_CLASSPATH} ai.graft.DefaultsRun)
+  endif()
+  add_test(NAME bindings/defaults COMMAND ${adapter_python} -B ${PROJECT_SOURCE_DIR}/tests/bindings/defaults_test.py
+    $<TARGET_FILE:graft_cli> $<TARGET_FILE:defaults_c> $<TARGET_FILE:defaults_cpp> ${defaults_runs})
+  set_tests_properties(bindings/defaults PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+endif()
+if(GRAFT_TEST_PYTHON)
+  add_test(NAME interface/generator COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/interface/interface_test.py)
+  set_tests_properties(interface/generator PROPERTIES LABELS quick TIMEOUT 60)
+endif()
+
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.
 set(cost 100)
 foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity unit/c_api_faults cli/processes cli/workers

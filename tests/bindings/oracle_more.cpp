@@ -108,10 +108,10 @@ void federate(Oracle& to, graft::Context& context, graft::Model& base, graft::Mo
 }
 
 void plan(Oracle& to, graft::Model& model) {
-  auto training = detail::sized<graft_trainer_options>();
-  training.batch = 4;
+  const TrainerOptions wanted = {.batch = 4};
+  const detail::RawTrainerOptions training(wanted);
   auto options = detail::sized<graft_plan_options>();
-  options.training = &training;
+  options.training = training.get();
   options.curve = 1;
   graft_plan* made = nullptr;
   to.need(detail::to_status(graft_plan_create(model.get(), &options, &made), model.context()), "plan");

@@ -57,7 +57,7 @@ class Distillation(LetterTest):
 
     def test_the_model_comes_nearer_to_its_teacher(self):
         before = self.divergence("m.graft")
-        self.graft("train", "m.graft", "--teacher", "t.graft", "--distill-weight", 1, "--temperature", 1, *self.FLAGS,
+        self.graft("train", "m.graft", "--teacher", "t.graft", "--distill-weight", 1, "--distill-temperature", 1, *self.FLAGS,
                    "--steps", 30, "-o", "near.graft")
         self.assertLess(self.divergence("near.graft"), before / 2)
         self.assertNotIn("teacher", self.graft("info", "near.graft"))
@@ -104,7 +104,7 @@ class Distillation(LetterTest):
             self.fails(*train(f"{name}.graft"), says=says)
         self.fails(*train("none.graft"), says=["none.graft"])
         self.fails(*train("t.graft", "--loss", "mse"), says=["loss ce alone"])
-        for flag in (("--distill-weight", "0.3"), ("--temperature", "2")):
+        for flag in (("--distill-weight", "0.3"), ("--distill-temperature", "2")):
             self.refused("train", "m.graft", *self.FLAGS, "--steps", 1, "-o", "x.graft", *flag, names=flag[0])
         self.refused(*train("t.graft", "--distill-weight", "1.5"), names="--distill-weight")
         self.refused("plan", "m.graft", "--mode", "infer", "--teacher", "t.graft", names="--teacher")

@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = SIZE(graft_trainer_options);
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.batch = SAMPLES;
   options.checkpoints = 1;
   graft_trainer* trainer = NULL;

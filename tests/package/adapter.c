@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
-  if (graft_trainer_defaults(GRAFT_ADAMW, &options) != GRAFT_OK) return fail(context, "defaults");
+  if (graft_trainer_options_init(&options, GRAFT_ADAMW) != GRAFT_OK) return fail(context, "defaults");
   options.learning_rate = 1e-2;
   options.batch = 8;
   options.seed = 1;

@@ -57,6 +57,7 @@ int sources(graft::Context& context, const std::string& path, const std::string&
 bool is_planned(graft::Model& model) {
   graft_trainer_options training = {};
   training.struct_size = sizeof training;
+  graft_trainer_options_init(&training, GRAFT_ADAMW);
   training.batch = 4;
   graft_plan_options options = {};
   options.training = &training;

@@ -33,9 +33,9 @@ static int train(graft_context* context, graft_model* model, const char* spec, c
   if (graft_loader_create(set, &order, &loader) != GRAFT_OK) return fail(context, "loader");
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.batch = 32;
   options.seed = 3;
-  options.weight_decay = 0.01; /* as the tool has it for AdamW */
   options.checkpoints = 1;
   options.data = set;
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
@@ -125,6 +125,7 @@ int main(int argc, char** argv) {
   }
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.data = held;
   options.ema = 0.99;
   graft_trainer* trainer = NULL;

@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.optimizer = GRAFT_ADAMW;
   options.learning_rate = 2e-3;
   options.batch = SAMPLES;

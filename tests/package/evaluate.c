@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.data = data;
   options.schedule = GRAFT_PLATEAU;
   options.predictions = 1;

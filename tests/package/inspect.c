@@ -68,6 +68,7 @@ static int plan(graft_context* context, graft_model* model) {
   const graft_plan_point* points = NULL;
   size_t count = 0;
   training.struct_size = sizeof training;
+  graft_trainer_options_init(&training, GRAFT_ADAMW);
   options.struct_size = sizeof options;
   options.training = &training;
   options.curve = 1;
@@ -108,7 +109,7 @@ static int plan(graft_context* context, graft_model* model) {
   size_t at = 0;
   while (graft_known_device_at(at, &known) == GRAFT_OK && !known.has_figures) ++at;
   printf("%s\n", known.summary);
-  if (graft_trainer_defaults(GRAFT_MUON, &training) != GRAFT_OK || training.momentum == 0) return fail(context, "muon");
+  if (graft_trainer_options_init(&training, GRAFT_MUON) != GRAFT_OK || training.momentum == 0) return fail(context, "muon");
   training.no_evaluation = 1;
   options.caps = known.name;
   options.figures = "";

@@ -72,6 +72,7 @@ static int prefer(graft_context* context, graft_model* model, const char* path, 
   if (graft_model_add_adapters(model, "r=4", 1) != GRAFT_OK) return fail(context, "adapters");
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.loss = GRAFT_LOSS_DPO;
   options.learning_rate = 1e-3;
   options.batch = 1;

@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   graft_parameter_group no_decay = {"*bias*", 1, 0, 1};
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.batch = SAMPLES;
   options.weight_decay = 0.01;
   options.groups = &no_decay;

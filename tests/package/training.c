@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
 
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
-  if (graft_trainer_defaults(GRAFT_ADAMW, &options) != GRAFT_OK) return fail(context, "defaults");
+  if (graft_trainer_options_init(&options, GRAFT_ADAMW) != GRAFT_OK) return fail(context, "defaults");
   options.weight_decay = 0;
   graft_loss kind = GRAFT_LOSS_OUTPUT;
   size_t kinds = 0;

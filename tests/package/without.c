@@ -23,6 +23,7 @@ static int names(graft_status status, const char* feature) {
 static graft_trainer_options plain(void) {
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.batch = SAMPLES;
   return options;
 }

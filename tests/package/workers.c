@@ -99,6 +99,7 @@ static int train(worker* self) {
   group.shard_optimizer = 1;
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
+  graft_trainer_options_init(&options, GRAFT_ADAMW);
   options.batch = BATCH;
   options.micro_batch = 2;
   options.group = self->alone ? NULL : &group;

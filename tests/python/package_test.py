@@ -136,7 +136,7 @@ class Arrays(support.PackageTest):
         labels = np.arange(4)
         states = []
         for formats in (None, {"image": graft.InputFormat("uint8", channels_last=True, scale=1 / 256, offset=-0.5)}):
-            trainer = self.example().trainer(batch=4, micro_batch=3, formats=formats)
+            trainer = self.example().trainer(batch=4, micro_batch=3, inputs=formats)
             x = pixels if formats else pixels.transpose(0, 3, 1, 2) * np.float32(1 / 256) - np.float32(0.5)
             trainer.step(x, labels)
             states.append(trainer.state_dict())

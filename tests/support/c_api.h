@@ -39,6 +39,13 @@ Struct sized() {
   return s;
 }
 
+/// Options of a training run with the defaults of an optimizer.
+inline graft_trainer_options training_options(graft_optimizer optimizer = GRAFT_ADAMW) {
+  auto options = sized<graft_trainer_options>();
+  EXPECT_EQ(graft_trainer_options_init(&options, optimizer), GRAFT_OK);
+  return options;
+}
+
 /// Options for the device that tests run on, whose name must outlive them.
 inline graft_context_options context_options(std::string& name) {
   name = test_device_options().device;
@@ -124,8 +131,7 @@ class CApi : public testing::Test {
     return graft_trainer_create(h_.model, &options, &h_.trainer);
   }
   static graft_trainer_options trainer_options() {
-    auto options = sized<graft_trainer_options>();
-    options.optimizer = GRAFT_SGD;
+    auto options = training_options(GRAFT_SGD);
     options.learning_rate = 0.1;
     options.batch = kSamples;
     return options;

@@ -100,7 +100,7 @@ func takesBytesAndGivesBatches() async throws {
   let (_, labels) = try batch(0)
   let loss = try await model.trainer(trainerOptions()).step([same], labels).loss
   var training = trainerOptions()
-  training.formats["x"] = InputFormat(.uint8, scale: [0.5], offset: [-1])
+  training.inputs["x"] = InputFormat(.uint8, scale: [0.5], offset: [-1])
   training.groups = [ParameterGroup("fc1.*", learningRateScale: 0.5)]
   let trainer = try model.trainer(training)
   try equal(trainer.sample[0].elementType, .uint8, "what a sample is")

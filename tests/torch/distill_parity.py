@@ -93,7 +93,7 @@ def check(report, case, config, quantize, folder, brief):
     else:
         said = decoders.forward({**TEACHER, "vocab_size": config["vocab_size"]}, larger, tokens)
     student = f"{folder}/student.graft"
-    settings = ("--distill-weight", str(WEIGHT), "--temperature", str(TEMPERATURE))
+    settings = ("--distill-weight", str(WEIGHT), "--distill-temperature", str(TEMPERATURE))
 
     if quantize:
         return check_adapters(report, case, config, weights, student, said, tokens, labels, settings, folder)
@@ -110,7 +110,7 @@ def check(report, case, config, quantize, folder, brief):
     for weight, temperature in [(0.5, 2), (1, 1)][:1 if brief else None]:
         own = {name: tensor.clone().requires_grad_() for name, tensor in weights.items()}
         expected = torch_curve(list(own.values()), lambda x: decoders.forward(config, own, x), said, tokens, labels, weight, temperature)
-        flags = [] if weight == 0.5 else ["--distill-weight", str(weight), "--temperature", str(temperature)]
+        flags = [] if weight == 0.5 else ["--distill-weight", str(weight), "--distill-temperature", str(temperature)]
         actual = curve(folder, student, "end.graft", STEPS, *flags)
         assert expected[-1] < expected[0] - 0.05, "the model learns"
         report.check(case, f"losses of {STEPS} steps, weight {weight}, temperature {temperature}, {expected[0]:.3f} to {expected[-1]:.3f}",

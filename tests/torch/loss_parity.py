@@ -145,7 +145,7 @@ LOSSES = {
                   lambda o, y: F.smooth_l1_loss(o, y, beta=0.5)),
     "kl": ([(5,)], {"y": soft(N, 5)}, ["--loss", "kl"],
            lambda o, y: F.kl_div(F.log_softmax(o, 1), y, reduction="batchmean")),
-    "cosine": ([(4,), (4,)], {"y": labels((N,), 2).double() * 2 - 1}, ["--loss", "cosine", "--margin", "0.1"],
+    "cosine": ([(4,), (4,)], {"y": labels((N,), 2).double() * 2 - 1}, ["--loss", "cosine", "--cosine-margin", "0.1"],
                lambda a, b, y: F.cosine_embedding_loss(a, b, y, margin=0.1)),
     "triplet": ([(4,), (4,), (4,)], {"y": labels((N,), 2)}, ["--loss", "triplet:output0,output1,output2"],
                 lambda a, p, n, y: F.triplet_margin_loss(a, p, n)),

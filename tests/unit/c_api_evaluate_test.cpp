@@ -102,7 +102,7 @@ TEST_F(CApiEvaluate, RefusesWhatItWasNotAskedFor) {
 }
 
 TEST_F(CApiEvaluate, ATrainerIsObservedAndComparedWithItsModel) {
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.data = set_;
   options.batch = kRows;
   options.schedule = GRAFT_PLATEAU;
@@ -158,8 +158,7 @@ TEST_F(CApiEvaluate, ATrainerIsObservedAndComparedWithItsModel) {
 
 TEST_F(CApiEvaluate, AProximalTermPullsBackAndFusionChangesNoBit) {
   const auto after = [&](double proximal, int no_fusion) {
-    auto options = sized<graft_trainer_options>();
-    options.optimizer = GRAFT_SGD;
+    auto options = training_options(GRAFT_SGD);
     options.learning_rate = 0.1;
     options.batch = kRows;
     options.proximal = proximal;

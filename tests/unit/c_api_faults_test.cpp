@@ -76,7 +76,7 @@ struct Rig {
     return status;
   }
   graft_status open_trainer() {
-    auto options = sized<graft_trainer_options>();
+    auto options = training_options();
     options.learning_rate = 0.05;
     options.batch = 4;
     options.micro_batch = 2;

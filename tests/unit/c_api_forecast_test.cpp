@@ -42,7 +42,7 @@ TEST(CApiForecast, NeedsNoDevice) {
   ASSERT_EQ(graft_context_create(&context, &h_.context), GRAFT_OK) << h_.message();
   EXPECT_STREQ(graft_device_name(h_.context), "");
   ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &h_.model), GRAFT_OK) << h_.message();
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.batch = 512;
   auto free = sized<graft_forecast>();
   ASSERT_EQ(graft_forecast_training(h_.model, &options, &free), GRAFT_OK) << h_.message();
@@ -78,7 +78,7 @@ TEST(CApiForecast, CancellingEndsIt) {
   context.device = "none";
   ASSERT_EQ(graft_context_create(&context, &h_.context), GRAFT_OK) << h_.message();
   ASSERT_EQ(graft_model_load(h_.context, folder.file("m.graft").c_str(), &h_.model), GRAFT_OK) << h_.message();
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.batch = 64;
   options.budget = 1;  // a search that tries everything
   auto forecast = sized<graft_forecast>();

@@ -75,9 +75,8 @@ TEST_F(CApiGate, LetsThroughWhatHoldsAndKeepsTheOldFileOtherwise) {
 }
 
 TEST_F(CApiGate, TrainsTermsByNameAndKeepsAMean) {
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options(GRAFT_LION);
   options.losses = "ce+0.5*focal";
-  options.optimizer = GRAFT_LION;
   options.learning_rate = 1e-3;
   options.batch = 4;
   options.ema = 0.5;

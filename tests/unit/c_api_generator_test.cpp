@@ -276,8 +276,7 @@ TEST_F(CGenerator, SeveralTextsInASampleTrainAsOneEach) {
   const graft_binding seq = {"seq", kLength};
   const auto train = [&](int packed_sequences, const std::vector<std::int32_t>& tokens,
                          const std::vector<std::int32_t>& wanted) {
-    auto options = sized<graft_trainer_options>();
-    options.optimizer = GRAFT_SGD;
+    auto options = training_options(GRAFT_SGD);
     options.learning_rate = 0.1;
     options.batch = static_cast<std::uint32_t>(tokens.size()) / kLength;
     options.packed_sequences = packed_sequences;

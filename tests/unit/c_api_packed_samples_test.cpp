@@ -58,8 +58,7 @@ class PackedSamples : public testing::Test {
   }
 
   graft_trainer_options options() const {
-    auto options = sized<graft_trainer_options>();
-    options.optimizer = GRAFT_ADAM;
+    auto options = training_options(GRAFT_ADAM);
     options.learning_rate = 0.01;
     options.batch = kPictures;
     options.micro_batch = 2;  // the last has one sample

@@ -49,7 +49,7 @@ class CPlanReport : public testing::Test {
   TemporaryFolder folder_;
   CHandles h_;
   graft_plan* plan_ = nullptr;
-  graft_trainer_options training_ = sized<graft_trainer_options>();
+  graft_trainer_options training_ = training_options();
   graft_plan_options options_ = sized<graft_plan_options>();
 };
 
@@ -204,12 +204,11 @@ TEST_F(CPlanReport, MicroBatchesShrinkWithoutABudgetWhereABufferWouldBeTooLarge)
 }
 
 TEST_F(CPlanReport, DefaultsAreTheOptimizersOwn) {
-  ASSERT_EQ(graft_trainer_defaults(GRAFT_MUON, &training_), GRAFT_OK);
-  EXPECT_EQ(training_.own_numbers, 1);
+  ASSERT_EQ(graft_trainer_options_init(&training_, GRAFT_MUON), GRAFT_OK);
   EXPECT_EQ(training_.optimizer, GRAFT_MUON);
   EXPECT_EQ(training_.momentum, 0.95);
   EXPECT_EQ(training_.weight_decay, 0.1);
-  ASSERT_EQ(graft_trainer_defaults(GRAFT_SGD, &training_), GRAFT_OK);
+  ASSERT_EQ(graft_trainer_options_init(&training_, GRAFT_SGD), GRAFT_OK);
   EXPECT_EQ(training_.momentum, 0);
   const auto optimizer_bytes = [&] {
     EXPECT_EQ(plan(), GRAFT_OK) << h_.message();
@@ -220,7 +219,7 @@ TEST_F(CPlanReport, DefaultsAreTheOptimizersOwn) {
   const std::uint64_t without = optimizer_bytes();
   training_.momentum = 0.9;
   EXPECT_GT(optimizer_bytes(), without) << "momentum is kept";
-  EXPECT_EQ(graft_trainer_defaults(static_cast<graft_optimizer>(99), &training_), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_trainer_options_init(&training_, static_cast<graft_optimizer>(99)), GRAFT_INVALID_ARGUMENT);
 }
 
 TEST_F(CPlanReport, PartsAreWhatABuildMustHold) {

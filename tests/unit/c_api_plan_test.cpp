@@ -56,7 +56,7 @@ TEST_F(CApiPlan, LayersAddUpToTheModel) {
 }
 
 TEST_F(CApiPlan, ATrainingPlanIsItsForecastAndItsCurveFalls) {
-  auto training = sized<graft_trainer_options>();
+  auto training = training_options();
   training.batch = 16;
   auto forecast = sized<graft_forecast>(), planned = sized<graft_forecast>();
   ASSERT_EQ(graft_forecast_training(h_.model, &training, &forecast), GRAFT_OK) << h_.message();

@@ -66,7 +66,7 @@ TEST_F(CPreference, PairsAreLearnedAgainstTheModelWithoutAdapters) {
   EXPECT_EQ(field.dims[0], 16) << "two texts";
   ASSERT_EQ(graft_data_add_reference(set_, base_, 3), GRAFT_OK) << h_.message();
   ASSERT_EQ(graft_model_add_adapters(h_.model, "r=4", 1), GRAFT_OK) << h_.message();
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.loss = GRAFT_LOSS_DPO;
   options.preference_beta = 0.5;
   options.learning_rate = 2e-2;
@@ -107,7 +107,7 @@ TEST_F(CPreference, AReferenceIsTheModelBeforeItsAdapters) {
   reference.precision = GRAFT_PRECISION_F32;
   ASSERT_EQ(graft_data_add_reference_with(set_, h_.model, &reference), GRAFT_OK) << h_.message();
   const auto margin_of = [&](graft_model* model) {
-    auto training = sized<graft_trainer_options>();
+    auto training = training_options();
     training.losses = "dpo";
     training.batch = 2;
     auto options = sized<graft_evaluation_options>();
@@ -149,7 +149,7 @@ TEST_F(CPreference, GroupsTrainVectorsOfTexts) {
   ASSERT_EQ(graft_data_field(set_, 0, &field), GRAFT_OK);
   EXPECT_EQ(field.dims[0], 4) << "of the record with the most texts";
   EXPECT_EQ(field.dims[1], 8);
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.loss = GRAFT_LOSS_INFO_NCE;
   options.learning_rate = 1e-2;
   options.batch = 3;
@@ -189,16 +189,15 @@ TEST_F(CDistillation, LearnsFromAnotherModelThatMayGo) {
   ASSERT_TRUE(save_model(os::system_files(), path, letter_model({.seed = 5, .layers = 3})).ok());
   graft_model* teacher = nullptr;
   ASSERT_EQ(graft_model_load(h_.context, path.c_str(), &teacher), GRAFT_OK) << h_.message();
-  auto options = sized<graft_trainer_options>();
+  auto options = training_options();
   options.learning_rate = 1e-2;
   options.batch = 2;
   options.data = set_;
   auto alone = sized<graft_forecast>(), together = sized<graft_forecast>();
   ASSERT_EQ(graft_forecast_training(h_.model, &options, &alone), GRAFT_OK) << h_.message();
   options.teacher = teacher;
-  options.own_distill_weight = 1;
   options.distill_weight = 1;
-  options.temperature = 1;
+  options.distill_temperature = 1;
   ASSERT_EQ(graft_forecast_training(h_.model, &options, &together), GRAFT_OK) << h_.message();
   EXPECT_GT(together.weights, alone.weights);
   options.loss = GRAFT_LOSS_MSE;

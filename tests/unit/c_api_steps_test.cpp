@@ -124,18 +124,21 @@ TEST_F(CSteps, AModelOfTheWeightsStandsBesideTheRun) {
 }
 
 TEST_F(CSteps, DefaultsAreTheOptimizersAndZerosCount) {
-  auto options = sized<graft_trainer_options>();
-  ASSERT_EQ(graft_trainer_defaults(GRAFT_MUON, &options), GRAFT_OK);
+  auto options = training_options(GRAFT_MUON);
   EXPECT_EQ(options.momentum, 0.95);
   EXPECT_EQ(options.nesterov, 1);
   EXPECT_EQ(options.weight_decay, 0.1);
-  EXPECT_EQ(options.own_numbers, 1);
-  options.struct_size = offsetof(graft_trainer_options, own_numbers);
-  EXPECT_EQ(graft_trainer_defaults(GRAFT_ADAM, &options), GRAFT_INVALID_ARGUMENT) << "it has no such member";
-  EXPECT_EQ(options.optimizer, GRAFT_MUON);
+  options.growth_interval = 7;
+  options.struct_size = offsetof(graft_trainer_options, growth_interval);
+  EXPECT_EQ(graft_trainer_options_init(&options, GRAFT_ADAM), GRAFT_OK);
+  EXPECT_EQ(options.momentum, 0);
+  EXPECT_EQ(options.growth_interval, 7u) << "an older program's struct does not have it";
+  options.struct_size = 0;
+  EXPECT_EQ(graft_trainer_options_init(&options, GRAFT_SGD), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(options.optimizer, GRAFT_ADAM);
   // The same steps as by zeros; and a rate of zero moves nothing.
   auto given = trainer_options();
-  ASSERT_EQ(graft_trainer_defaults(GRAFT_ADAMW, &given), GRAFT_OK);
+  ASSERT_EQ(graft_trainer_options_init(&given, GRAFT_ADAMW), GRAFT_OK);
   given.learning_rate = 0;
   given.weight_decay = 0;
   open_on_data(given);

@@ -164,7 +164,6 @@ TEST_F(CApi, EveryOptionOfAStepChangesIt) {
               o.beta1 = 0.9;
               o.beta2 = 0.999;
               o.epsilon = 1e-8;
-              o.own_ignore_index = 1;
               o.ignore_index = -100;
             }));
   EXPECT_NE(usual, after([](auto& o) { o.beta1 = 0.5; }));
@@ -173,7 +172,6 @@ TEST_F(CApi, EveryOptionOfAStepChangesIt) {
   EXPECT_NE(usual, after([](auto& o) { o.clip_value = 1e-4; }));
   const std::int32_t label = batch_.labels[0];
   EXPECT_NE(usual, after([&](auto& o) {
-              o.own_ignore_index = 1;
               o.ignore_index = label;
             }));
   const auto linear = [](auto& o) {

@@ -33,7 +33,7 @@ class CApiVulkan : public testing::Test {
     EXPECT_EQ(made, GRAFT_OK) << h.message();
     if (made != GRAFT_OK) return "";
     EXPECT_EQ(graft_model_load(h.context, path_.c_str(), &h.model), GRAFT_OK) << h.message();
-    auto options = sized<graft_trainer_options>();
+    auto options = training_options();
     options.batch = kSamples;
     options.learning_rate = 0.1;
     EXPECT_EQ(graft_trainer_create(h.model, &options, &h.trainer), GRAFT_OK) << h.message();

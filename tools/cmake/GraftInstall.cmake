@@ -32,7 +32,7 @@ if(TARGET graft_gloo)
   install(TARGETS graft_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT gloo NAMELINK_COMPONENT dev)
   install(DIRECTORY platform/gloo/include/graft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 endif()
-install(DIRECTORY runtime/include/graft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(DIRECTORY runtime/include/graft ${GRAFT_INTERFACE_DIR}/graft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 configure_package_config_file(tools/cmake/graftConfig.cmake.in ${PROJECT_BINARY_DIR}/graftConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/graftConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/graftConfig.cmake ${PROJECT_BINARY_DIR}/graftConfigVersion.cmake DESTINATION ${package_dir}

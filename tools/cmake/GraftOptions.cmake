@@ -3,6 +3,7 @@ add_library(graft_options INTERFACE)
 target_include_directories(graft_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>
+  $<BUILD_INTERFACE:${GRAFT_INTERFACE_DIR}>
   $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
 target_compile_options(graft_options INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers -ffp-contract=off)
 

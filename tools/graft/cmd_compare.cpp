@@ -33,7 +33,7 @@ struct Compared {
 Result<Compared> evaluate_one(graft_context* context, const std::string& path, const CompareArguments& options) {
   TRY_ASSIGN(const auto model, open_model(context, path, GRAFT_CHECK_AT_ONCE));
   TRY_ASSIGN(const auto set, open_held_out(context, model.get(), options.data, options.train));
-  LossWishes wanted;
+  TrainWishes wanted;
   TRY(wanted.read(options.train));
   const graft_trainer_options training = wanted.options();
   graft_evaluation_options how = {};

@@ -64,7 +64,7 @@ Status evaluate(const EvalArguments& options, graft_context* context) {
              open_adapted(context, options.path, options.train.adapter, when_to_check(options.check)));
   TRY_ASSIGN(const auto set, open_held_out(context, model.get(), options.data, options.train, options.text.on_long));
   TRY(print_summary(context, "Data: ", set.get(), options.json));
-  LossWishes wanted;
+  TrainWishes wanted;
   TRY(wanted.read(options.train));
   Outputs outputs;
   outputs.reads("the model", options.path);
@@ -113,7 +113,7 @@ Action add_eval(CLI::App& app) {
   app.add_option("--confusion", options->confusion, "Print the confusion matrix and draw it to this SVG file");
   add_long_flag(app, options->text);
   add_precision_flag(app, options->train.precision);
-  add_loss_flags(app, options->train);
+  add_loss_and_adapter_flags(app, options->train);
   add_check_flag(app, options->check);
   add_device_flags(app, options->device);
   add_pace_flags(app, options->device);

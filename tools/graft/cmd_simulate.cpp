@@ -74,7 +74,7 @@ class Draws {
  public:
   Draws(const SimulateArguments& options, std::uint64_t round, std::uint64_t what) {
     std::vector<std::uint32_t> words;
-    for (const std::uint64_t number : {std::uint64_t{options.train.train.seed}, round, what}) {
+    for (const std::uint64_t number : {std::uint64_t{options.train.train.options.seed}, round, what}) {
       words.push_back(static_cast<std::uint32_t>(number));
       words.push_back(static_cast<std::uint32_t>(number >> 32));
     }
@@ -274,7 +274,7 @@ Status share_out(Simulation& all) {
   std::vector<std::uint64_t> rows(graft_data_samples(set)), ends(options.clients);
   if (rows.empty()) return invalid("Clients share a data set of known size.");
   TRY(checked(
-      graft_data_split(set, options.split.c_str(), options.clients, options.train.train.seed, rows.data(), ends.data()),
+      graft_data_split(set, options.split.c_str(), options.clients, options.train.train.options.seed, rows.data(), ends.data()),
       all.context));
   auto first = rows.begin();
   for (std::uint64_t i = 0; i < options.clients; ++i) {

@@ -111,12 +111,12 @@ void refuse_idle_evaluation_flags(const CLI::App& app, const TrainArguments& opt
   const bool held_out = !options.held_out.empty() || options.split > 0;
   refuse_idle(app, !held_out, {"--metric", "--eval-every", "--early-stop", "--keep-best", "--gate"},
               "without held-out data: give --eval or --eval-split.");
-  refuse_idle(app, options.train.schedule != "plateau", {"--plateau-metric", "--patience"},
+  refuse_idle(app, options.train.options.schedule != GRAFT_PLATEAU, {"--plateau-metric", "--patience"},
               "without --schedule plateau.");
   refuse_idle(app, flags.gates.empty(), {"--against", "--gate-margin", "--gate-report"}, "without --gate.");
   refuse_idle(app, flags.against.empty(), {"--gate-margin"}, "without --against.");
   refuse_idle(app, options.output.empty(), {"--keep-best", "--gate"}, "without -o, the file that it is about.");
-  refuse_idle(app, options.train.ema == 0, {"--ema-output"}, "without --ema.");
+  refuse_idle(app, options.train.options.ema == 0, {"--ema-output"}, "without --ema.");
 }
 
 Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& options) {
@@ -135,14 +135,14 @@ Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& 
   };
   out.watch.own_patience = 1;
   out.watch.patience = flags.patience;
-  if (options.train.schedule == "plateau") {
+  if (options.train.options.schedule == GRAFT_PLATEAU) {
     if (options.held_out.empty() && options.split == 0) {
       return invalid("--schedule plateau looks at held-out data: give --eval or --eval-split.");
     }
-    if (!(options.train.gamma < 1)) {
-      return invalid("--gamma ", options.train.gamma, " must be below 1 for the plateau schedule.");
+    if (!(options.train.options.gamma < 1)) {
+      return invalid("--gamma ", options.train.options.gamma, " must be below 1 for the plateau schedule.");
     }
-    out.watch.factor = options.train.gamma;
+    out.watch.factor = options.train.options.gamma;
     TRY(read(flags.plateau_metric, out.plateau));
   }
   if (!flags.early_stop.empty()) {

@@ -21,7 +21,7 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   out.struct_size = sizeof out;
   out.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
   out.in_order = options.no_shuffle ? 1 : 0;
-  out.seed = options.train.seed;
+  out.seed = options.train.options.seed;
   out.drop_last = options.drop_last ? 1 : 0;
   out.read_threads = options.read_threads;
   out.epochs = options.steps > 0 ? 0 : std::max<std::uint64_t>(options.epochs, 1);
@@ -47,7 +47,7 @@ Result<Owned<graft_model>> open_trained(graft_context* context, const TrainArgum
     TRY(checked(graft_model_add_tokens(model.get(), tokens.c_str()), context));
   }
   if (!flags.lora.empty()) {
-    TRY(checked(graft_model_add_adapters(model.get(), flags.lora.c_str(), flags.seed), context));
+    TRY(checked(graft_model_add_adapters(model.get(), flags.lora.c_str(), flags.options.seed), context));
   }
   return model;
 }

@@ -34,22 +34,4 @@ Status print_summary(graft_context* context, const char* what, const graft_data_
 /// Whether samples hold two texts of --seq tokens each.
 bool has_pairs(const TrainFlags& flags);
 
-/// The flags of losses, as graft_trainer_options refer to them. Outlives these.
-class LossWishes {
- public:
-  /// A failure names the flag.
-  Status read(const TrainFlags& flags);
-  graft_trainer_options options() const;
-  /// Of a reference model for the same samples.
-  graft_reference_options reference() const;
-
- private:
-  const TrainFlags* flags_ = nullptr;
-  std::string losses_;
-  std::vector<double> class_weights_, pos_weight_;
-  graft_precision precision_ = GRAFT_PRECISION_F32;
-  PublicBindings bindings_{{}};
-  PublicBindings of_reference_{{}};
-};
-
 }  // namespace graft::cli

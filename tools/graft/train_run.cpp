@@ -51,7 +51,7 @@ Status TrainRun::follow(const graft_evaluation* evaluation) {
   TRY(checked(graft_trainer_observe(trainer_, evaluation, &watch, &verdict), context_));
   if (verdict.slower != 0) to_stdout("  no better: the learning rate is now %g\n", verdict.learning_rate);
   if (verdict.best != 0) {
-    TRY(save_weights(options_.output, options_.train.ema > 0));
+    TRY(save_weights(options_.output, options_.train.options.ema > 0));
     to_stdout("  the best so far: wrote %s\n", options_.output.c_str());
     kept_best_ = true;
   }
@@ -446,7 +446,7 @@ Status TrainRun::write_loss_curve() const {
   double rate = 0;
   TRY(checked(graft_trainer_learning_rate(trainer_, &rate), context_));
   const std::string caption =
-      cat(options_.data, ", batch ", info.batch, ", ", options_.train.optimizer, ", learning rate ", rate);
+      cat(options_.data, ", batch ", info.batch, ", ", word_of(kOptimizerWords, options_.train.options.optimizer), ", learning rate ", rate);
   return write_text(options_.svg, loss_svg("Loss", losses_, held_out_losses_, caption));
 }
 
@@ -487,7 +487,7 @@ Status TrainRun::write_result(RunEnd end) {
       to_stdout("Stopped before its end: the gate was not asked, and %s is as it was.\n", options_.output.c_str());
       return ok_status();
     }
-    TRY(ready_.store(options_.train.ema > 0));
+    TRY(ready_.store(options_.train.options.ema > 0));
     TRY(checked(graft_trainer_pause(trainer_), context_));  // room for both models
     return pass_gate(options_, ready_);
   }

@@ -77,7 +77,7 @@ _SAME = {"ce": "cross_entropy", "mae": "l1", "bce_with_logits": "bce", "kl_div":
          "bf16": "bfloat16"}
 
 
-def word(what: str, value: Any, words: tuple[str, ...]) -> int:
+def word(what: str, value: Any, words: Union[tuple[str, ...], Mapping[str, int]]) -> int:
     """The number of a word in graft's enumerations. A member of an Enum stands for its text or its name, a dtype of numpy or
     PyTorch for its name; capitals do not count, and "-" is "_"."""
     name = value
@@ -89,7 +89,7 @@ def word(what: str, value: Any, words: tuple[str, ...]) -> int:
     name = _SAME.get(name, name)
     if name not in words:
         raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
-    return words.index(name)
+    return words[name] if isinstance(words, Mapping) else words.index(name)
 
 
 def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:

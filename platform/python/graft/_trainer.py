@@ -9,26 +9,13 @@ import numpy as np
 
 from . import _graft
 from ._data import DataSet, Evaluation, Loader, Verdict, evaluation_options
+from ._trainer_options import trainer_options
 from ._group import TROUBLES, native_group
 from ._owned import Owned
-from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
+from ._tensors import InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
-
-_LOSSES = ("cross_entropy", "mse", "l1", "bce", "focal", "dice", "huber", "smooth_l1", "kl", "cosine", "triplet", "info_nce",
-           "ctc", "output", "dpo", "ipo", "orpo", "kto")
-_OPTIMIZERS = ("adamw", "adam", "sgd", "adamw_8bit", "lion", "rmsprop", "adagrad", "adafactor", "lamb", "muon")
-_SCHEDULES = ("constant", "linear", "cosine", "step", "one_cycle", "polynomial", "plateau")
-#: Options that go to the native module as they are.
-_PLAIN = frozenset({
-    "losses", "class_axis", "class_weights", "pos_weight", "sample_weights", "focal_gamma", "focal_alpha", "huber_delta",
-    "smooth_l1_beta", "margin", "temperature", "blank", "zero_infinity", "target_length", "alpha", "centered", "lr_decay",
-    "initial_accumulator_value", "beta2_decay", "epsilon2", "clip_threshold", "ns_steps", "match_rms_adamw", "ema",
-    "layer_decay", "rise", "div_factor", "final_div_factor", "power", "neftune_alpha", "distill_weight",
-    "preference_beta", "desirable_weight", "undesirable_weight", "proximal", "predictions", "no_fusion",
-    "group_timeout_ms", "group_pause_ms"})
-
 
 class Cipher(Protocol):
     """Authenticated encryption under a key that stays with the app, called on graft's own threads. seal() draws a new nonce in
@@ -95,93 +82,14 @@ class Forecast(NamedTuple):
     explanation: str  #: what was chosen to keep to the budget and why
 
 
-def trainer_options(*, loss: str = "cross_entropy", optimizer: str = "adamw", learning_rate: float = 1e-3,
-                    momentum: float = 0, nesterov: bool = False, weight_decay: float = 0, clip_norm: float = 0,
-                    label_smoothing: float = 0, schedule: str = "constant", warmup_steps: int = 0, total_steps: int = 0,
-                    batch: int = 32, micro_batch: int = 0, seed: int = 0, freeze: Sequence[str] = (),
-                    bindings: Optional[Mapping[str, int]] = None, packed_sequences: bool = False, budget: int = 0,
-                    fetch: Sequence[str] = (), checkpoints: bool = False, precision: str = "float32",
-                    loss_scale: float = 0, groups: Sequence[Mapping[str, Any]] = (), betas: Optional[Sequence[float]] = None,
-                    epsilon: float = 0, clip_value: float = 0, ignore_index: int = -100, final_lr_factor: float = 0,
-                    step_size: int = 1000, gamma: float = 0.1, growth_interval: int = 2000,
-                    frozen_statistics: bool = False, optimizer_in_backward: bool = False,
-                    recover_device: bool = False, adamw_for: Sequence[str] = (),
-                    formats: Optional[Mapping[str, InputFormat]] = None, data: Optional[DataSet] = None,
-                    teacher: Optional["Model"] = None, group: Any = None, **more: Any) -> Any:
-    """The options of Trainer as the native module takes them."""
-    patterns = [freeze] if isinstance(freeze, str) else list(freeze)
-    for name in more:
-        if name not in _PLAIN:
-            raise TypeError(f"There is no trainer option {name!r}.")
-    plain = {name: list(value) if name in ("class_weights", "pos_weight") else value for name, value in more.items()}
-    options = fill(
-        _graft.TrainerOptions(), loss=word("loss", loss, _LOSSES), optimizer=word("optimizer", optimizer, _OPTIMIZERS),
-        learning_rate=learning_rate, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay,
-        clip_norm=clip_norm, label_smoothing=label_smoothing, schedule=word("schedule", schedule, _SCHEDULES),
-        warmup_steps=warmup_steps, total_steps=total_steps, batch=batch, micro_batch=micro_batch, seed=seed,
-        freeze=",".join(patterns), bindings=dict(bindings or {}), packed_sequences=packed_sequences, budget=budget,
-        fetch=[fetch] if isinstance(fetch, str) else list(fetch), checkpoints=checkpoints,
-        precision=word("precision", precision, PRECISIONS), loss_scale=loss_scale, beta1=betas[0] if betas else 0.9,
-        beta2=betas[1] if betas else 0,
-        epsilon=epsilon, clip_value=clip_value, ignore_index=ignore_index, final_lr_factor=final_lr_factor,
-        step_size=step_size, gamma=gamma, growth_interval=growth_interval, frozen_statistics=frozen_statistics,
-        optimizer_in_backward=optimizer_in_backward, recover_device=recover_device,
-        adamw_for=adamw_for if isinstance(adamw_for, str) else ",".join(adamw_for), **plain,
-        groups=[fill(_graft.ParameterGroup(), **group) for group in groups], inputs=native_formats(formats))
-    if data is not None:
-        options.set_data(data._native)
-    if teacher is not None:
-        options.set_teacher(teacher._native)
-    if group is not None:
-        group.set_group(options)
-    return options
-
-
 class Trainer(Owned):
     """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
 
-    loss: "cross_entropy" (labels are integers; label_smoothing, class_weights), "mse", "l1", "bce" (of logits; pos_weight),
-        "focal" (focal_gamma, focal_alpha), "dice", "huber" (huber_delta), "smooth_l1" (smooth_l1_beta), "kl", "cosine" and
-        "triplet" (margin), "info_nce" (temperature), "ctc" (blank, zero_infinity, target_length), or "output" (the model's
-        output is the loss). losses: several terms, "ce:label+0.5*mse:box", instead; of several targets all but the last
-        stand in x, behind the inputs. class_axis: of labels. sample_weights: the target that holds one for each sample.
-    optimizer: "adamw", "adam", "adamw_8bit", "lion", "lamb" (betas, epsilon), "sgd" (momentum, nesterov), "rmsprop" (alpha,
-        centered, momentum, epsilon), "adagrad" (lr_decay, initial_accumulator_value, epsilon), "adafactor" (beta2_decay,
-        epsilon2, clip_threshold) or "muon" (momentum, ns_steps, match_rms_adamw; adamw_for: patterns of matrices that
-        adamw takes); learning_rate, weight_decay. layer_decay: learning rate of a layer over that of the layer behind it.
-    ema: weight of the past in a running mean of the parameters: store_ema() copies it into the model.
-    clip_norm: of all gradients together, 0 for none; clip_value: of each element, before it.
-    optimizer_in_backward: a parameter takes its step as soon as its gradient is complete, which takes less memory; after
-        a gradient that is not finite others may have moved.
-    recover_device: where the device is lost it is opened anew, and the step begun again, to the same bits; what training
-        changes is copied to host memory after each step.
-    label_smoothing, ignore_index: of cross entropy.
-    schedule: "constant", "linear", "cosine" or "polynomial" (power; to final_lr_factor at total_steps), "step" (times gamma after
-        each step_size steps), after warmup_steps; or "one_cycle" (rise, div_factor, final_div_factor).
-    frozen_statistics: batch norm uses its running statistics and does not move them.
-    batch: samples of one optimizer step. micro_batch: samples on the device at once; 0: the whole batch, or as many as
-        fit the budget. budget: largest device memory in bytes, 0 for no limit.
-    freeze: patterns of parameter names ("*", "?"). bindings: sizes of named dimensions other than the batch's.
-    packed_sequences: a sample of a language model holds several texts, and has one more input. neftune_alpha: of noise on
-        the embeddings of tokens in training; 0: none.
-    fetch: values of the forward pass that fetch() gives. checkpoints: open_checkpoint() will be called.
-    precision: "float32", "float16" or "bfloat16"; loss_scale: initial; 0: 65536 for float16, else none; below 0: none;
-        growth_interval: steps without overflow that double it.
-    groups: options of the parameters whose names match, the first group that does deciding, as in
-        [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}].
-    data: a DataSet whose samples train_next() takes; default: the model's own.
-    teacher: another language model of the same vocabulary, from whose logits the model learns beside the labels of cross
-        entropy (distill_weight, 0 to 1, 0.5; temperature, 2).
-    "dpo", "ipo", "orpo" and "kto" are losses of preferences (preference_beta; desirable_weight, undesirable_weight of "kto"):
-        see Context.open_data(). proximal: mu of a term that pulls to the weights that the run began with (FedProx).
-    predictions: evaluation() gives metrics of predictions, too. no_fusion: every op has dispatches of its own.
-    schedule "plateau": as observe() lets the rate fall.
-    formats: inputs by name that are given as bytes or halves; see InputFormat.
-    group: one of several workers: an item of a ThreadGroup, or a Group of the app's own. Each worker's trainer has the same
-        options and a context of its own; join() begins, and the steps are taken together, to the bits of one worker.
-        group_timeout_ms: longest wait for the others within a step, 0 for none; group_pause_ms: between two steps, 0 for ten
-        times that.
-    seed: of dropout and noise.
+    trainer_options() lists them with their defaults. batch: samples of one optimizer step. micro_batch: samples on the
+    device at once. groups: options of the parameters whose names match, as in
+    [{"pattern": "head.*", "learning_rate_scale": 10, "weight_decay": 0}]; the first group that matches decides.
+    group: one of several workers, an item of a ThreadGroup, or a Group of the app. Each worker has a trainer with the same
+    options and its own context. join() begins.
 
     The model's own parameters change by store() only.
     """

@@ -80,13 +80,9 @@ py::dict told(const Planned& plan) {
 }
 
 py::dict plan_training(ModelHandle& self, const TrainerOptions& training, const std::string& caps, bool curve) {
-  const auto bindings = detail::raw_bindings(training.bindings);
-  const std::string fetch = detail::joined(training.fetch);
-  const auto groups = detail::raw_groups(training.groups);
-  const auto inputs = detail::raw_formats(training.inputs);
-  const graft_trainer_options raw = detail::raw_options(training, bindings, fetch, groups, inputs);
+  const detail::RawTrainerOptions raw(training);
   graft_plan_options options = detail::sized<graft_plan_options>();
-  options.training = &raw;
+  options.training = raw.get();
   options.caps = detail::or_null(caps);
   options.curve = curve ? 1 : 0;
   return told(self.ask([&](auto& model) { return planned(model, options); }));

@@ -1,37 +1,12 @@
 // Options and infos of graft.hpp as Python objects with attributes. The package's classes fill them by keyword.
-#include <pybind11/stl.h>
-
 #include <map>
 
+#include "interface/python.h"
 #include "platform/python/native/data.h"
 #include "platform/python/native/handles.h"
 
 namespace graft::python {
 namespace {
-
-/// An enumeration as a number; the package knows the words.
-template <typename Class, typename Options, typename Enum>
-void number(Class& bound, const char* name, Enum Options::*member) {
-  bound.def_property(
-      name, [member](const Options& options) { return static_cast<int>(options.*member); },
-      [member](Options& options, int value) { options.*member = static_cast<Enum>(value); });
-}
-
-/// {"batch": 32}
-template <typename Class, typename Options>
-void sizes(Class& bound, const char* name, std::vector<Binding> Options::*member) {
-  bound.def_property(
-      name,
-      [member](const Options& options) {
-        std::map<std::string, std::int64_t> all;
-        for (const Binding& binding : options.*member) all[binding.name] = binding.size;
-        return all;
-      },
-      [member](Options& options, const std::map<std::string, std::int64_t>& all) {
-        (options.*member).clear();
-        for (const auto& [dimension, size] : all) (options.*member).push_back({dimension, size});
-      });
-}
 
 void add_trainer_options(py::module_& module) {
   py::class_<HeadOptions>(module, "HeadOptions")
@@ -47,84 +22,9 @@ void add_trainer_options(py::module_& module) {
       .def_readwrite("weight_decay", &ParameterGroup::weight_decay);
   py::class_<TrainerOptions> options(module, "TrainerOptions");
   options.def(py::init<>());
-  number(options, "loss", &TrainerOptions::loss);
-  number(options, "optimizer", &TrainerOptions::optimizer);
-  number(options, "schedule", &TrainerOptions::schedule);
-  number(options, "precision", &TrainerOptions::precision);
-  sizes(options, "bindings", &TrainerOptions::bindings);
-  options.def_readwrite("learning_rate", &TrainerOptions::learning_rate)
-      .def_readwrite("momentum", &TrainerOptions::momentum)
-      .def_readwrite("nesterov", &TrainerOptions::nesterov)
-      .def_readwrite("weight_decay", &TrainerOptions::weight_decay)
-      .def_readwrite("clip_norm", &TrainerOptions::clip_norm)
-      .def_readwrite("label_smoothing", &TrainerOptions::label_smoothing)
-      .def_readwrite("warmup_steps", &TrainerOptions::warmup_steps)
-      .def_readwrite("total_steps", &TrainerOptions::total_steps)
-      .def_readwrite("batch", &TrainerOptions::batch)
-      .def_readwrite("micro_batch", &TrainerOptions::micro_batch)
-      .def_readwrite("seed", &TrainerOptions::seed)
-      .def_readwrite("freeze", &TrainerOptions::freeze)
-      .def_readwrite("packed_sequences", &TrainerOptions::packed_sequences)
-      .def_readwrite("budget", &TrainerOptions::budget)
-      .def_readwrite("fetch", &TrainerOptions::fetch)
-      .def_readwrite("checkpoints", &TrainerOptions::checkpoints)
-      .def_readwrite("groups", &TrainerOptions::groups)
-      .def_readwrite("loss_scale", &TrainerOptions::loss_scale)
-      .def_readwrite("beta1", &TrainerOptions::beta1)
-      .def_readwrite("beta2", &TrainerOptions::beta2)
-      .def_readwrite("epsilon", &TrainerOptions::epsilon)
-      .def_readwrite("clip_value", &TrainerOptions::clip_value)
-      .def_readwrite("ignore_index", &TrainerOptions::ignore_index)
-      .def_readwrite("final_lr_factor", &TrainerOptions::final_lr_factor)
-      .def_readwrite("step_size", &TrainerOptions::step_size)
-      .def_readwrite("gamma", &TrainerOptions::gamma)
-      .def_readwrite("growth_interval", &TrainerOptions::growth_interval)
-      .def_readwrite("frozen_statistics", &TrainerOptions::frozen_statistics)
-      .def_readwrite("optimizer_in_backward", &TrainerOptions::optimizer_in_backward)
-      .def_readwrite("recover_device", &TrainerOptions::recover_device)
-      .def_readwrite("inputs", &TrainerOptions::inputs);
-  options.def_readwrite("losses", &TrainerOptions::losses)
-      .def_readwrite("class_axis", &TrainerOptions::class_axis)
-      .def_readwrite("class_weights", &TrainerOptions::class_weights)
-      .def_readwrite("pos_weight", &TrainerOptions::pos_weight)
-      .def_readwrite("sample_weights", &TrainerOptions::sample_weights)
-      .def_readwrite("focal_gamma", &TrainerOptions::focal_gamma)
-      .def_readwrite("focal_alpha", &TrainerOptions::focal_alpha)
-      .def_readwrite("huber_delta", &TrainerOptions::huber_delta)
-      .def_readwrite("smooth_l1_beta", &TrainerOptions::smooth_l1_beta)
-      .def_readwrite("margin", &TrainerOptions::margin)
-      .def_readwrite("temperature", &TrainerOptions::temperature)
-      .def_readwrite("blank", &TrainerOptions::blank)
-      .def_readwrite("zero_infinity", &TrainerOptions::zero_infinity)
-      .def_readwrite("target_length", &TrainerOptions::target_length)
-      .def_readwrite("alpha", &TrainerOptions::alpha)
-      .def_readwrite("centered", &TrainerOptions::centered)
-      .def_readwrite("lr_decay", &TrainerOptions::lr_decay)
-      .def_readwrite("initial_accumulator_value", &TrainerOptions::initial_accumulator_value)
-      .def_readwrite("beta2_decay", &TrainerOptions::beta2_decay)
-      .def_readwrite("epsilon2", &TrainerOptions::epsilon2)
-      .def_readwrite("clip_threshold", &TrainerOptions::clip_threshold)
-      .def_readwrite("ns_steps", &TrainerOptions::ns_steps)
-      .def_readwrite("match_rms_adamw", &TrainerOptions::match_rms_adamw)
-      .def_readwrite("adamw_for", &TrainerOptions::adamw_for)
-      .def_readwrite("ema", &TrainerOptions::ema)
-      .def_readwrite("layer_decay", &TrainerOptions::layer_decay)
-      .def_readwrite("rise", &TrainerOptions::rise)
-      .def_readwrite("div_factor", &TrainerOptions::div_factor)
-      .def_readwrite("final_div_factor", &TrainerOptions::final_div_factor)
-      .def_readwrite("power", &TrainerOptions::power)
-      .def_readwrite("neftune_alpha", &TrainerOptions::neftune_alpha)
-      .def_readwrite("distill_weight", &TrainerOptions::distill_weight)
-      .def_readwrite("preference_beta", &TrainerOptions::preference_beta)
-      .def_readwrite("desirable_weight", &TrainerOptions::desirable_weight)
-      .def_readwrite("undesirable_weight", &TrainerOptions::undesirable_weight)
-      .def_readwrite("proximal", &TrainerOptions::proximal)
-      .def_readwrite("predictions", &TrainerOptions::predictions)
-      .def_readwrite("no_fusion", &TrainerOptions::no_fusion)
-      .def_readwrite("group_timeout_ms", &TrainerOptions::group_timeout_ms)
-      .def_readwrite("group_pause_ms", &TrainerOptions::group_pause_ms)
-      // For as long as the call that they are for: the package keeps the objects.
-      .def("set_teacher", [](TrainerOptions& o, ModelHandle& teacher) { o.teacher = teacher->get(); })
+  bind(options);
+  // For as long as the call that they are for: the package keeps the objects.
+  options.def("set_teacher", [](TrainerOptions& o, ModelHandle& teacher) { o.teacher = teacher->get(); })
       .def("set_data", [](TrainerOptions& o, DataHandle& data) { o.data = &*data; });
 }
 

@@ -82,6 +82,13 @@ struct Binding {
   std::int64_t size = 0;
 };
 
+/// As graft_parameter_group.
+struct ParameterGroup {
+  std::string pattern;  ///< of names: '*' any characters, '?' one; the first group that matches decides
+  double learning_rate_scale = 1;
+  std::optional<double> weight_decay = {};  ///< default: the trainer's
+};
+
 /// As graft_context_options; empty strings for the defaults. If `log` or `allocate` throws, the call that it is called
 /// by throws the same; what `log` throws on graft's own threads is dropped.
 struct ContextOptions {
@@ -147,6 +154,22 @@ inline std::vector<graft_binding> raw_bindings(const std::vector<Binding>& bindi
   raw.reserve(bindings.size());
   for (const Binding& binding : bindings) raw.push_back({binding.name.c_str(), binding.size});
   return raw;
+}
+
+inline std::vector<graft_parameter_group> raw_groups(const std::vector<ParameterGroup>& groups) {
+  std::vector<graft_parameter_group> raw;
+  raw.reserve(groups.size());
+  for (const ParameterGroup& group : groups) {
+    raw.push_back(
+        {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
+  }
+  return raw;
+}
+
+inline std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
 }
 
 /// A context's functions, which the library calls as long as it lives.

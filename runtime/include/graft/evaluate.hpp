@@ -43,11 +43,8 @@ class Evaluation {
   /// Of a model's weights; `training` says the loss, the batch, bindings, the precision.
   static Result<Evaluation> of(const Model& model, const DataSet& data, const EvaluationOptions& options = {},
                                const TrainerOptions& training = {}) {
-    const auto bindings = detail::raw_bindings(training.bindings);
-    const auto groups = detail::raw_groups(training.groups);
-    const auto inputs = detail::raw_formats(training.inputs);
-    const graft_trainer_options raw = detail::raw_options(training, bindings, "", groups, inputs);
-    return make(options, &raw, model.context(), [&](const auto* wanted, graft_evaluation** made) {
+    const detail::RawTrainerOptions raw(training);
+    return make(options, raw.get(), model.context(), [&](const auto* wanted, graft_evaluation** made) {
       return graft_evaluate_model(model.get(), data.get(), wanted, made);
     });
   }

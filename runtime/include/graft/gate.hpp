@@ -41,14 +41,11 @@ struct GateResult {
 /// not empty; see graft_gate. `training` says the loss, the batch, bindings, the precision.
 inline Result<GateResult> gate(Model& candidate, const Model* old, const DataSet& data, const GateOptions& options,
                                const std::string& path = {}, const TrainerOptions& training = {}) {
-  const auto bindings = detail::raw_bindings(training.bindings);
-  const auto groups = detail::raw_groups(training.groups);
-  const auto inputs = detail::raw_formats(training.inputs);
-  const graft_trainer_options raw_training = detail::raw_options(training, bindings, "", groups, inputs);
+  const detail::RawTrainerOptions raw_training(training);
   auto raw = detail::sized<graft_gate_options>();
   raw.conditions = detail::or_null(options.conditions);
   raw.margin = options.margin;
-  raw.training = &raw_training;
+  raw.training = raw_training.get();
   auto found = detail::sized<graft_gate_result>();
   Status judged = detail::to_status(graft_gate(candidate.get(), old == nullptr ? nullptr : old->get(), data.get(), &raw,
                                                detail::or_null(path), &found),

@@ -263,25 +263,17 @@ class Model {
 
   /// Plans a training run, and allocates all of it; see graft_trainer_create().
   Result<Trainer> trainer(const TrainerOptions& options = {}) {
-    const auto bindings = detail::raw_bindings(options.bindings);
-    const std::string fetch = detail::joined(options.fetch);
-    const auto groups = detail::raw_groups(options.groups);
-    const auto inputs = detail::raw_formats(options.inputs);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups, inputs);
+    const detail::RawTrainerOptions raw(options);
     graft_trainer* trainer = nullptr;
-    const graft_status code = graft_trainer_create(handle_.get(), &raw, &trainer);
+    const graft_status code = graft_trainer_create(handle_.get(), raw.get(), &trainer);
     return detail::made(code, context_, Trainer(trainer, context_));
   }
 
   /// What trainer(options) would take and do: in milliseconds, and without a device (ContextOptions::device = "none").
   Result<Forecast> forecast(const TrainerOptions& options = {}) {
-    const auto bindings = detail::raw_bindings(options.bindings);
-    const std::string fetch = detail::joined(options.fetch);
-    const auto groups = detail::raw_groups(options.groups);
-    const auto inputs = detail::raw_formats(options.inputs);
-    const graft_trainer_options raw = detail::raw_options(options, bindings, fetch, groups, inputs);
+    const detail::RawTrainerOptions raw(options);
     Forecast forecast = detail::sized<Forecast>();
-    Status made = status(graft_forecast_training(handle_.get(), &raw, &forecast));
+    Status made = status(graft_forecast_training(handle_.get(), raw.get(), &forecast));
     if (!made.ok()) return made;
     return forecast;
   }

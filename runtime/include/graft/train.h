@@ -9,29 +9,29 @@
 extern "C" {
 #endif
 
-/* Losses, each a mean over rows or elements. */
+/* Losses, each a mean over rows or elements. Name: the word on the command line, if it is another one. */
 typedef enum graft_loss GRAFT_ENUM_OF_INT {
-  GRAFT_LOSS_CROSS_ENTROPY = 0,
+  GRAFT_LOSS_CROSS_ENTROPY = 0, /* Of logits. Name: ce. */
   GRAFT_LOSS_MSE = 1,
   GRAFT_LOSS_L1 = 2,
-  GRAFT_LOSS_BCE = 3, /* of logits */
-  GRAFT_LOSS_FOCAL = 4,
+  GRAFT_LOSS_BCE = 3, /* Of logits. */
+  GRAFT_LOSS_FOCAL = 4, /* Of logits. */
   GRAFT_LOSS_DICE = 5,
   GRAFT_LOSS_HUBER = 6,
   GRAFT_LOSS_SMOOTH_L1 = 7,
-  GRAFT_LOSS_KL = 8,        /* of logits, from probabilities; a mean over samples */
-  GRAFT_LOSS_COSINE = 9,    /* of the model's first two outputs; targets 1 and -1 */
-  GRAFT_LOSS_TRIPLET = 10,  /* of its first three: anchor, positive, negative; no target */
-  GRAFT_LOSS_INFO_NCE = 11, /* of its first two, each row against all others of the batch; no target. Of texts: samples
-                               as GRAFT_PREFERENCE_GROUPS makes them */
-  GRAFT_LOSS_CTC = 12,      /* of logits [batch, time, classes]; labels end at the first below 0 */
-  GRAFT_LOSS_OUTPUT = 13,   /* an output of the graph that is the loss; no target */
+  GRAFT_LOSS_KL = 8,        /* Of logits, from probabilities; a mean over samples. */
+  GRAFT_LOSS_COSINE = 9,    /* Of the model's first two outputs; targets are 1 and -1. */
+  GRAFT_LOSS_TRIPLET = 10,  /* Of the first three outputs: anchor, positive, negative. No target. */
+  GRAFT_LOSS_INFO_NCE = 11, /* Of the first two outputs, each row against all others of the batch. No target. Texts:
+                               samples as GRAFT_PREFERENCE_GROUPS makes them. */
+  GRAFT_LOSS_CTC = 12,      /* Of logits [batch, time, classes]. Labels end at the first below 0. */
+  GRAFT_LOSS_OUTPUT = 13,   /* An output of the graph is the loss. No target. */
   /* Of language models, from preferences: samples as graft_data_options.preference makes them. */
   GRAFT_LOSS_DPO = 14,
   GRAFT_LOSS_IPO = 15,
-  GRAFT_LOSS_ORPO = 16,   /* needs no reference */
-  GRAFT_LOSS_KTO = 17,    /* of single texts that are wanted or not; whole batches only */
-  GRAFT_LOSS_DISTILL = 18 /* in `losses` alone: of an output, from logits that are another */
+  GRAFT_LOSS_ORPO = 16,   /* Needs no reference model. */
+  GRAFT_LOSS_KTO = 17,    /* Of single texts that are wanted or not; whole batches only. */
+  GRAFT_LOSS_DISTILL = 18 /* Only in `losses`: of an output, from another output that holds a teacher's logits. */
 } graft_loss;
 
 /* Optimizers, with PyTorch's meaning of their numbers. */
@@ -39,163 +39,280 @@ typedef enum graft_optimizer GRAFT_ENUM_OF_INT {
   GRAFT_ADAMW = 0,
   GRAFT_ADAM = 1,
   GRAFT_SGD = 2,
-  GRAFT_ADAMW_8BIT = 3, /* AdamW with its state in 8 bits */
+  GRAFT_ADAMW_8BIT = 3, /* AdamW with its state in 8 bits. Name: adamw8bit. */
   GRAFT_LION = 4,
   GRAFT_RMSPROP = 5,
   GRAFT_ADAGRAD = 6,
   GRAFT_ADAFACTOR = 7,
   GRAFT_LAMB = 8,
-  GRAFT_MUON = 9 /* matrices; all else by AdamW */
+  GRAFT_MUON = 9 /* Updates matrices; AdamW updates all else. */
 } graft_optimizer;
 
-/* How the learning rate moves in the course of a run. */
+/* How the learning rate changes during a run. */
 typedef enum graft_schedule GRAFT_ENUM_OF_INT {
   GRAFT_CONSTANT = 0,
-  GRAFT_LINEAR = 1,     /* to zero, or final_lr_factor, at total_steps */
-  GRAFT_COSINE = 2,     /* as well */
-  GRAFT_STEP = 3,       /* times gamma after each step_size steps */
-  GRAFT_ONE_CYCLE = 4,  /* up and down over total_steps */
-  GRAFT_POLYNOMIAL = 5, /* to final_lr_factor at total_steps, as a power of what is left */
-  GRAFT_PLATEAU = 6     /* as graft_trainer_observe lets it fall */
+  GRAFT_LINEAR = 1,     /* To final_lr_factor at total_steps. */
+  GRAFT_COSINE = 2,     /* To final_lr_factor at total_steps. */
+  GRAFT_STEP = 3,       /* Times gamma after each step_size steps. */
+  GRAFT_ONE_CYCLE = 4,  /* Up and down over total_steps. Name: one-cycle. */
+  GRAFT_POLYNOMIAL = 5, /* To final_lr_factor at total_steps, as a power of what is left. */
+  GRAFT_PLATEAU = 6     /* Falls if a metric stops improving: graft_trainer_observe. */
 } graft_schedule;
 
-/* What a training run is made with. */
+/* graft_trainer_options.class_axis: the axis that the labels lack, else 1. */
+#define GRAFT_AXIS_OF_LABELS INT32_MIN
+
+/* Options of a training run. graft_trainer_options_init() fills in every default; each value then counts as it is, zero
+   too. An int is a switch, 0 or 1. tools/interface reads the tags at the end of a comment and writes the options of
+   each language and of the command line from them:
+     Default  the value that init gives, for an optimizer of its own where one is named
+     Range    what is accepted
+     For      the losses, optimizers or schedules that read the field
+     Flag     its name on the command line */
 typedef struct graft_trainer_options {
   size_t struct_size;
+
+  /* ---- Loss ---- */
+
+  /* What is minimized, of the model's first output. Default: cross_entropy. */
   graft_loss loss;
-  graft_optimizer optimizer;
-  double learning_rate; /* 0: 1e-3 */
-  double momentum;      /* SGD */
-  int nesterov;         /* SGD */
-  double weight_decay;
-  double clip_norm;       /* of all gradients together; 0: none */
-  double label_smoothing; /* cross entropy */
-  graft_schedule schedule;
-  uint64_t warmup_steps;
-  uint64_t total_steps;
-  uint32_t batch;       /* samples of one optimizer step; 0: 32 */
-  uint32_t micro_batch; /* samples on the device at once; 0: the whole batch, or as many as fit the budget */
-  uint32_t seed;
-  const char* freeze;            /* patterns of parameter names ('*', '?') separated by commas; NULL: none */
-  const graft_binding* bindings; /* named dimensions other than the batch */
-  size_t binding_count;
-  /* 1, for language models: packed sequences. A sample holds several texts, none of which sees another, and has one
-     more input after the model's: int32 for each token, the index in the sample of its text's first; -1: padding. */
-  int packed_sequences;
-  uint64_t budget;   /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
-  int checkpoints;   /* 1: graft_checkpoint_open will be called; takes memory for a copy of the state */
-  const char* fetch; /* names of values of the forward pass, separated by commas: see graft_trainer_fetch; NULL: none */
-  graft_precision precision;
-  double loss_scale; /* initial, and dynamic from there; 0: 65536 for GRAFT_PRECISION_F16, else none; below 0: none */
-  const struct graft_parameter_group* groups; /* see graft/parameters.h */
-  size_t group_count;
-  const struct graft_data_set*
-      data;          /* whose samples it takes (graft/data.h), for graft_train_next; NULL: the model's */
-  double beta1;      /* of the Adams; 0: 0.9 */
-  double beta2;      /* of the Adams; 0: 0.999 */
-  double epsilon;    /* of the Adams; 0: 1e-8 */
-  double clip_value; /* largest absolute value of an element of a gradient, before clip_norm; 0: none */
-  int own_ignore_index;
-  int32_t ignore_index;     /* cross entropy: rows with this label count for nothing; -100 without own_ignore_index */
-  double final_lr_factor;   /* share of the rate at the end of GRAFT_LINEAR and GRAFT_COSINE */
-  uint64_t step_size;       /* of GRAFT_STEP; 0: 1000 */
-  double gamma;             /* of GRAFT_STEP; 0: 0.1 */
-  uint64_t growth_interval; /* steps without overflow that double the loss scale; 0: 2000 */
-  int frozen_statistics;    /* 1: batch norm uses its running statistics and does not move them */
-  /* 1: a parameter takes its step as soon as its gradient is complete, so that memory never holds all gradients. A
-     gradient that is not finite then holds back its own parameter alone: the step is an error, but others may have
-     moved. Not with clip_norm or a loss scale; of no effect with micro-batches. */
-  int optimizer_in_backward;
-  /* 1: the trainer outlives its device (a driver that was reset or updated, a GPU that was taken out). What training
-     changes is copied to host memory after each step, twice in all; a call on which the device is lost opens it anew
-     and begins the step again, to the same bits. Sessions and generators have an option of their own. 0: such a call is
-     GRAFT_DEVICE_LOST, and a new context can go on from a checkpoint. */
-  int recover_device;
-  /* Steps are taken together with other workers (graft/distribute.h); outlives the trainer. NULL: alone. Not with fetch
-     or recover_device. */
-  const struct graft_group* group;
-  uint64_t group_timeout_ms; /* longest wait for the others within a step; between two ten times as long, for which
-                                worker 0 may do other things; 0: none */
-  /* Terms of a loss as `graft train --loss` takes them, "ce:label+0.5*mse:box": kinds, and outputs of the model or
-     targets by name. It then stands instead of `loss`. NULL: `loss`, of the first output. */
+  /* Several terms, as in "ce:label+0.5*mse:box": kinds, and outputs of the model or targets by name. Replaces `loss`.
+     Default: none. */
   const char* losses;
-  int own_class_axis;
-  int64_t class_axis;          /* of labels; without own_class_axis the one that the labels lack, else 1 */
-  const double* class_weights; /* cross entropy, focal: one for each class; NULL: 1 */
+  /* Share of a label that is spread over all classes; of dpo, the share of pairs whose order is wrong, to 0.5.
+     Default: 0. Range: [0, 1]. For: cross_entropy, dpo, distill. Flag: --label-smoothing. */
+  double label_smoothing;
+  /* Rows with this label do not count. Default: -100. For: cross_entropy, focal, dice, distill.
+     Flag: --ignore-index. */
+  int32_t ignore_index;
+  /* Axis of the classes; by default the axis that the labels lack, else 1 (GRAFT_AXIS_OF_LABELS).
+     Default: GRAFT_AXIS_OF_LABELS. Range: [-8, 7]. For: cross_entropy, focal, dice, kl, ctc, distill. Flag: --class-axis. */
+  int32_t class_axis;
+  /* A weight for each class, as in 1,2.5,1. Default: none. For: cross_entropy, focal. Flag: --class-weights. */
+  const double* class_weights;
   size_t class_weight_count;
-  const double* pos_weight; /* binary cross entropy: of ones, for all or for each of the last axis; NULL: 1 */
+  /* Weight of targets that are 1: one for all, or one for each element of the last axis. Default: none. For: bce.
+     Flag: --pos-weight. */
+  const double* pos_weight;
   size_t pos_weight_count;
-  const char* sample_weights; /* name of the target that holds a weight for each sample; NULL: none */
-  int own_focal_gamma;
-  double focal_gamma; /* 2 without own_focal_gamma */
-  double focal_alpha; /* focal loss of targets: weight of ones against zeros; 0: none */
-  double huber_delta; /* 0: 1 */
-  int own_smooth_l1_beta;
-  double smooth_l1_beta; /* 1 without own_smooth_l1_beta */
-  int own_margin;
-  double margin;      /* without own_margin 0 of the cosine embedding, 1 of triplets */
-  double temperature; /* of InfoNCE; 0: 0.07. Of distillation; 0: 2 */
-  int32_t blank;      /* class of CTC's blank */
-  int zero_infinity;  /* CTC: 0 where labels do not fit the time */
-  /* Labels of a sample of CTC; 0: half the time. A trainer with `data` knows it. */
+  /* Name of the target that holds a weight for each sample. Default: none. Flag: --sample-weights. */
+  const char* sample_weights;
+  /* Exponent by which easy samples count less. Default: 2. Range: [0, 100]. For: focal. Flag: --focal-gamma. */
+  double focal_gamma;
+  /* Weight of targets that are 1 against 0; below 0: no weights. Default: -1. Range: [-1, 1]. For: focal.
+     Flag: --focal-alpha. */
+  double focal_alpha;
+  /* Error at which the loss becomes linear. Default: 1. Range: (0, inf). For: huber. Flag: --huber-delta. */
+  double huber_delta;
+  /* Error at which the loss becomes linear. Default: 1. Range: [0, inf). For: smooth_l1. Flag: --smooth-l1-beta. */
+  double smooth_l1_beta;
+  /* Similarity below which pairs that differ cost nothing. Default: 0. Range: [-1, 1]. For: cosine.
+     Flag: --cosine-margin. */
+  double cosine_margin;
+  /* Least distance between positive and negative. Default: 1. Range: [0, inf). For: triplet. Flag: --triplet-margin. */
+  double triplet_margin;
+  /* What similarities are divided by. Default: 0.07. Range: (0, inf). For: info_nce. Flag: --temperature. */
+  double temperature;
+  /* What the logits of model and teacher are divided by. Default: 2. Range: (0, inf). For: distill, teacher.
+     Flag: --distill-temperature. */
+  double distill_temperature;
+  /* Share of the divergence from the teacher; the labels have the rest. Default: 0.5. Range: [0, 1].
+     For: distill, teacher. Flag: --distill-weight. */
+  double distill_weight;
+  /* A language model of the same vocabulary and context, from whose logits the model learns as well, with
+     cross_entropy. It runs in the same plan and is not changed. It may be released after graft_trainer_create. The loss
+     is distill_weight * distill_temperature^2 * KL(teacher, model) + (1 - distill_weight) * cross entropy.
+     Default: none. */
+  struct graft_model* teacher;
+  /* How much a step away from the reference costs. Default: 0.1. Range: (0, inf). For: dpo, ipo, orpo, kto.
+     Flag: --beta. */
+  double preference_beta;
+  /* Weight of texts that are wanted. Default: 1. Range: [0, inf). For: kto. Flag: --desirable-weight. */
+  double desirable_weight;
+  /* Weight of texts that are not wanted. Default: 1. Range: [0, inf). For: kto. Flag: --undesirable-weight. */
+  double undesirable_weight;
+  /* Class of the blank. Default: 0. Range: [0, 16777216]. For: ctc. Flag: --blank. */
+  int32_t blank;
+  /* The loss is 0 where the labels do not fit the time. Default: 0. For: ctc. Flag: --zero-infinity. */
+  int zero_infinity;
+  /* Labels of a sample; 0: half the time. A trainer with `data` knows it. Default: 0. For: ctc. */
   uint32_t target_length;
-  double alpha; /* RMSprop; 0: 0.99 */
-  int centered; /* RMSprop */
+
+  /* ---- Optimizer, in PyTorch's words ---- */
+
+  /* Rule that updates the parameters. Default: adamw. Flag: --optimizer. */
+  graft_optimizer optimizer;
+  /* Learning rate. Default: 1e-3; adafactor 1e-2. Range: [0, 1e30]. Flag: --lr. */
+  double learning_rate;
+  /* Weight decay. Default: 0; adamw 0.01, adamw_8bit 0.01, lamb 0.01, muon 0.1. Range: [0, 1e30].
+     Flag: --weight-decay. */
+  double weight_decay;
+  /* Momentum. Default: 0; muon 0.95. Range: [0, 1). For: sgd, rmsprop, muon. Flag: --momentum. */
+  double momentum;
+  /* Nesterov's form of momentum. Default: 0; muon 1. For: sgd, muon. Flag: --nesterov. */
+  int nesterov;
+  /* Decay of the mean of gradients. Default: 0.9. Range: [0, 1). For: adamw, adam, adamw_8bit, lion, lamb, muon.
+     Flag: --beta1. */
+  double beta1;
+  /* Decay of the mean of squares. Default: 0.999; lion 0.99. Range: [0, 1).
+     For: adamw, adam, adamw_8bit, lion, lamb, muon. Flag: --beta2. */
+  double beta2;
+  /* Added to the root of the mean of squares. Default: 1e-8; adagrad 1e-10, lamb 1e-6. Range: [0, 1e30].
+     For: adamw, adam, adamw_8bit, rmsprop, adagrad, lamb, muon. Flag: --eps. */
+  double epsilon;
+  /* Decay of the mean of squares. Default: 0.99. Range: [0, 1). For: rmsprop. Flag: --alpha. */
+  double alpha;
+  /* Squares are taken about the mean. Default: 0. For: rmsprop. Flag: --centered. */
+  int centered;
+  /* Decay of the learning rate with each step. Default: 0. Range: [0, 1e30]. For: adagrad. Flag: --lr-decay. */
   double lr_decay;
-  double initial_accumulator_value; /* Adagrad, both */
-  double beta2_decay;               /* Adafactor; 0: -0.8 */
-  double epsilon2;                  /* Adafactor; 0: 1e-3 */
-  double clip_threshold;            /* Adafactor; 0: 1 */
-  uint32_t ns_steps;                /* Muon; 0: 5 */
-  int match_rms_adamw;              /* Muon: steps of the size of AdamW's */
-  const char* adamw_for;            /* Muon: patterns of matrices that AdamW takes; NULL: none */
-  double ema;         /* weight of the past in a running mean of the parameters (graft_trainer_store_ema); 0: none */
-  double layer_decay; /* learning rate of a layer over that of the layer behind it; 0: 1 */
-  double rise;        /* of GRAFT_ONE_CYCLE; 0: 0.3 */
-  double div_factor;  /* of GRAFT_ONE_CYCLE; 0: 25 */
-  double final_div_factor; /* of GRAFT_ONE_CYCLE; 0: 1e4 */
-  double power;            /* of GRAFT_POLYNOMIAL; 0: 1 */
-  /* mu of a term mu/2 |w - w0|^2 that pulls to the weights that the run began with (FedProx); 0: none */
+  /* What the sum of squares begins with. Default: 0. Range: [0, 1e30]. For: adagrad.
+     Flag: --initial-accumulator-value. */
+  double initial_accumulator_value;
+  /* Exponent of the step in the decay of the mean of squares. Default: -0.8. Range: [-10, 0]. For: adafactor.
+     Flag: --beta2-decay. */
+  double beta2_decay;
+  /* Least size of a parameter, for the size of its step. Default: 1e-3. Range: [0, 1e30]. For: adafactor.
+     Flag: --eps2. */
+  double epsilon2;
+  /* Largest root mean square of an update. Default: 1. Range: [1e-12, 1e30]. For: adafactor. Flag: --clip-threshold. */
+  double clip_threshold;
+  /* Steps of Newton and Schulz's iteration. Default: 5. Range: [1, 100]. For: muon. Flag: --ns-steps. */
+  uint32_t ns_steps;
+  /* Steps have the size of AdamW's. Default: 0. For: muon. Flag: --match-rms-adamw. */
+  int match_rms_adamw;
+  /* Patterns of matrices that AdamW updates, such as embeddings and the last layer, separated by commas. Default: none.
+     For: muon. Flag: --adamw-for. */
+  const char* adamw_for;
+  /* Options by parameter name: graft/parameters.h. Default: none. */
+  const struct graft_parameter_group* groups;
+  size_t group_count;
+  /* Patterns of parameters that are not trained ('*', '?'), separated by commas. Default: none. Flag: --freeze. */
+  const char* freeze;
+  /* Learning rate of a layer, divided by the rate of the layer after it. Default: 1. Range: [1e-6, 1].
+     Flag: --layer-decay. */
+  double layer_decay;
+  /* Largest absolute value of an element of a gradient, before clip_norm; 0: no limit. Default: 0. Range: [0, 1e30].
+     Flag: --clip-value. */
+  double clip_value;
+  /* Largest norm of all gradients together; 0: no limit. Default: 0. Range: [0, 1e30]. Flag: --clip-norm. */
+  double clip_norm;
+  /* Weight of the past in a running mean of the parameters, as in 0.999; 0: no mean. Evaluations use the mean.
+     graft_trainer_store_ema() stores it. Default: 0. Range: [0, 1). Flag: --ema. */
+  double ema;
+  /* mu of a term mu/2 |w - w0|^2 that pulls to the weights at the start of the run (FedProx); 0: no term. Not with a
+     loss scale. Default: 0. Range: [0, 1e30]. Flag: --proximal. */
   double proximal;
-  int predictions; /* 1: graft_evaluate_trainer gives metrics of predictions, too */
-  int no_fusion;   /* 1: every op and every tensor has dispatches of its own: the same bits, slower */
-  /* Inputs of samples that are given as bytes or halves, which the device turns into what the model takes: see
-     graft/inputs.h. With `data`, its fields of these names have that element type. Not with fetch of these. */
+  /* Noise on the embeddings of tokens in training, NEFTune's alpha, as in 5; 0: no noise. It is uniform in
+     +-alpha / sqrt(tokens of a sample * width). Default: 0. Range: [0, 1e6]. Flag: --neftune. */
+  double neftune_alpha;
+
+  /* ---- Schedule of the learning rate ---- */
+
+  /* How the learning rate changes during the run. Default: constant. Flag: --schedule. */
+  graft_schedule schedule;
+  /* Steps over which the rate rises from 0. Default: 0. Flag: --warmup. */
+  uint64_t warmup_steps;
+  /* Steps of the whole run. Default: 0. For: linear, cosine, one_cycle, polynomial. */
+  uint64_t total_steps;
+  /* Rate at the end, as a share of learning_rate. Default: 0. Range: [0, inf). For: linear, cosine, polynomial.
+     Flag: --final-lr. */
+  double final_lr_factor;
+  /* Steps between two drops. Default: 1000. Range: [1, inf). For: step. Flag: --step-size. */
+  uint64_t step_size;
+  /* Factor of each drop. Default: 0.1. Range: (0, inf). For: step, plateau. Flag: --gamma. */
+  double gamma;
+  /* Share of the steps in which the rate rises. Default: 0.3. Range: (0, 1). For: one_cycle. Flag: --rise. */
+  double rise;
+  /* learning_rate divided by the first rate. Default: 25. Range: (0, inf). For: one_cycle. Flag: --div-factor. */
+  double div_factor;
+  /* First rate divided by the last. Default: 1e4. Range: (0, inf). For: one_cycle. Flag: --final-div-factor. */
+  double final_div_factor;
+  /* Exponent of what is left of the run. Default: 1. Range: (0, inf). For: polynomial. Flag: --power. */
+  double power;
+
+  /* ---- Steps and data ---- */
+
+  /* Samples of one optimizer step. Default: 32. Range: [1, 1073741824]. */
+  uint32_t batch;
+  /* Samples on the device at once; 0: the whole batch, or as many as fit the budget. Default: 0. */
+  uint32_t micro_batch;
+  /* Seed of dropout, noise and shuffling. Default: 0. Flag: --seed. */
+  uint32_t seed;
+  /* Set whose samples graft_train_next takes (graft/data.h). Default: none. */
+  const struct graft_data_set* data;
+  /* Set that graft_evaluate_trainer will evaluate; the plan then knows its number of samples. Default: none. */
+  const struct graft_data_set* held_out;
+  /* The loader leaves out a last batch that is not full. Default: 0. */
+  int drop_last;
+  /* Sizes of named dimensions other than the batch. Default: none. */
+  const graft_binding* bindings;
+  size_t binding_count;
+  /* Inputs that samples give as bytes or halves, which the device converts: graft/inputs.h. With `data`, its fields of
+     these names have that element type. Such inputs cannot be fetched. Default: none. */
   const struct graft_input_format* inputs;
   size_t input_count;
-  double preference_beta; /* of DPO, IPO, ORPO and KTO; 0: 0.1. label_smoothing of DPO: the share of wrong pairs */
-  int own_kto_weights;
-  double desirable_weight; /* KTO: of texts that are wanted; 1 without own_kto_weights */
-  double undesirable_weight;
-  /* NEFTune, for language models: in training the embeddings of tokens get noise, uniform in
-     +-neftune_alpha / sqrt(tokens of a sample * width); 0: none. */
-  double neftune_alpha;
-  /* Distillation: another model of the context, a language model of the same vocabulary, from whose logits the model
-     learns too, with GRAFT_LOSS_CROSS_ENTROPY. It runs beside it, within the same plan, and is not changed; it may be
-     released once the trainer is there. The loss is distill_weight temperature^2 KL(teacher, model), both softened by
-     temperature, plus (1 - distill_weight) times cross entropy. NULL: none. */
-  struct graft_model* teacher;
-  int own_distill_weight;
-  double distill_weight; /* 0 to 1; 0.5 without own_distill_weight. Of the loss "distill" in `losses` as well */
-  /* 1: the numbers of the optimizer and of the schedule, momentum, nesterov, layer_decay, gamma, step_size and their
-     like, count as they are, zeros too: graft_trainer_defaults() fills them. 0: where they are zero the usual ones */
-  int own_numbers;
-  /* A set that graft_evaluate_trainer will be asked of: planned for with its number of samples. NULL: nobody knows */
-  const struct graft_data_set* held_out;
-  int no_evaluation; /* 1: nothing will be evaluated, and no memory is taken for it */
-  int drop_last;     /* 1: the loader leaves out a last batch that is not full, which is not planned for */
-  int shrinkable;    /* 1: micro_batch is the most, and a budget or the device's largest buffer may make it smaller */
-  /* Of device memory in bytes beside the weights that are not trained, in place of `budget`; 0: none. It costs one
-     more planning. */
+  /* For language models: a sample holds several texts, none of which sees another. It then has one more input after the
+     model's: int32 for each token, the index of its text's first token; -1: padding. Default: 0. */
+  int packed_sequences;
+  /* Batch norm uses its running statistics and does not move them. Default: 0. Flag: --frozen-statistics. */
+  int frozen_statistics;
+  /* Values of the forward pass that graft_trainer_fetch gives, separated by commas. Default: none. */
+  const char* fetch;
+  /* graft_evaluate_trainer gives metrics of predictions as well. Default: 0. */
+  int predictions;
+  /* Nothing will be evaluated: the plan has no memory for it. Default: 0. */
+  int no_evaluation;
+
+  /* ---- Memory and device ---- */
+
+  /* Largest device memory in bytes; 0: no limit. GRAFT_OUT_OF_MEMORY if the plan needs more. Default: 0. */
+  uint64_t budget;
+  /* Largest device memory in bytes besides the weights that are not trained, instead of `budget`; 0: no limit. Costs
+     one more planning. Default: 0. */
   uint64_t budget_beside_weights;
-  struct graft_profile* profile; /* measures the steps, which take longer so; NULL: nobody does */
-  uint64_t group_pause_ms;       /* longest wait for the others between two steps; 0: ten times group_timeout_ms */
+  /* A budget, or the device's largest buffer, may make micro_batch smaller. Default: 0. */
+  int shrinkable;
+  /* graft_checkpoint_open will be called: the plan has memory for a copy of the state. Default: 0. */
+  int checkpoints;
+  /* A parameter is updated as soon as its gradient is complete, so that memory never holds all gradients. If a gradient
+     is not finite, the step is an error and other parameters may have moved. Not with clip_norm or a loss scale; no
+     effect with micro-batches. Default: 0. Flag: --optimizer-in-backward. */
+  int optimizer_in_backward;
+  /* If the device is lost, the trainer reopens it and repeats the step, to the same bits. Each step copies what it
+     changes to host memory. 0: such a call returns GRAFT_DEVICE_LOST. Default: 0. */
+  int recover_device;
+  /* Every op and every tensor has its own dispatch: the same bits, slower. Default: 0. */
+  int no_fusion;
+  /* Measures the steps, which then take longer. Default: none. */
+  struct graft_profile* profile;
+
+  /* ---- Precision ---- */
+
+  /* Storage of intermediate results and of weights that are not trained. Default: f32. */
+  graft_precision precision;
+  /* Initial scale of the loss, dynamic from there; 0: no scale; -1: 65536 for f16, no scale for others.
+     Default: -1. Range: [-1, 1.2676506002282294e30]. Flag: --loss-scale. */
+  double loss_scale;
+  /* Steps without overflow that double the scale. Default: 2000. Range: [1, 16777216]. Flag: --growth-interval. */
+  uint64_t growth_interval;
+
+  /* ---- Workers: graft/distribute.h ---- */
+
+  /* The other workers, with whom steps are taken; outlives the trainer. Not with fetch or recover_device.
+     Default: none. */
+  const struct graft_group* group;
+  /* Longest wait for other workers within a step, in milliseconds; 0: no limit. Default: 0. */
+  uint64_t group_timeout_ms;
+  /* Longest wait between two steps, in milliseconds, as worker 0 may evaluate; 0: ten times group_timeout_ms.
+     Default: 0. */
+  uint64_t group_pause_ms;
 } graft_trainer_options;
 
-/* Fills in the optimizer's own numbers, the weight decay among them, and the usual ones of schedules, and sets
-   own_numbers: change what shall differ. `options` has its struct_size. invalid_argument: no such optimizer, or a
-   struct without own_numbers; nothing changed. */
-GRAFT_API graft_status graft_trainer_defaults(graft_optimizer optimizer, graft_trainer_options* options);
+/* Fills in every default, those of the optimizer among them. `options` has its struct_size; of an older program's
+   struct, the fields that it has are filled in. invalid_argument: no such optimizer, or no struct_size; nothing
+   changed. */
+GRAFT_API graft_status graft_trainer_options_init(graft_trainer_options* options, graft_optimizer optimizer);
 /* What each term of such `losses` is, the first `most` of them; *count, how many there are. invalid_argument: they are
    no losses. */
 GRAFT_API graft_status graft_loss_kinds(const char* losses, graft_loss* kinds, size_t most, size_t* count);

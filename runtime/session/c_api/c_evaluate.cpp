@@ -56,7 +56,7 @@ graft_evaluation* keep(graft_context* context, Evaluation made, const Evaluation
 
 Result<Evaluation> evaluate(graft_model& model, const graft_evaluation_options& given, EvaluationOptions& options,
                             graft_data_set& data) {
-  GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_options(given.training, "graft_trainer_options"));
+  GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_trainer_options(given.training));
   GRAFT_TRY_ASSIGN(options.train, train_options_of(training));
   options.trainer.allocator = model.context->allocator;
   options.trainer.program.proof = model.context->proof.get();

@@ -19,7 +19,7 @@ namespace {
 Result<GateReport> run_gate(graft_model& candidate, graft_model* old, graft_data_set& data,
                             const graft_gate_options& given) {
   if (data.has_loader()) return invalid("A loader reads the data set; destroy it before the gate.");
-  GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_options(given.training, "graft_trainer_options"));
+  GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_trainer_options(given.training));
   EvaluationOptions options;
   GRAFT_TRY_ASSIGN(options.train, train_options_of(training));
   options.outcomes = true;

@@ -10,10 +10,9 @@
 
 namespace graft::c_api {
 
-/// A copy of the caller's options: what the caller's (maybe older, smaller) struct lacks stays zero.
+/// A copy of the caller's options. What the caller's struct (of an older program) does not have stays as in `options`.
 template <typename Options>
-Result<Options> read_options(const Options* given, const char* name) {
-  Options options{};
+Result<Options> read_options(const Options* given, const char* name, Options options = {}) {
   if (given == nullptr) return options;
   if (given->struct_size < sizeof(std::size_t) || given->struct_size > sizeof(Options)) {
     return invalid("The ", name, "'s struct_size is ", given->struct_size, "; this library knows up to ",

@@ -63,7 +63,7 @@ Status plan_inference(const graft_model& model, const graft_plan_options& given,
 /// Inline, so that a library without training does not hold it, whatever is optimized.
 inline Status plan_training_step(const graft_model& model, const graft_plan_options& given, const gpu::Target& target,
                                  PlanForecast& out) {
-  GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_options(given.training, "graft_trainer_options"));
+  GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_trainer_options(given.training));
   RunForecast asked{.curve = given.curve != 0, .workers = std::max<std::uint64_t>(given.workers, 1)};
   asked.shard_optimizer = given.shard_optimizer != 0;
   PlannedRun run;

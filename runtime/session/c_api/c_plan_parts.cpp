@@ -55,7 +55,7 @@ graft_status graft_model_parts(graft_model* model, const graft_plan_options* opt
   return guarded(model->context, [&]() -> Status {
     if (text == nullptr) return invalid("graft_model_parts needs a place for the text.");
     GRAFT_TRY_ASSIGN(const graft_plan_options given, read_options(options, "graft_plan_options"));
-    GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_options(given.training, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(const graft_trainer_options training, read_trainer_options(given.training));
     GRAFT_TRY_ASSIGN(SessionOptions session, session_options_of(given.session));
     if (given.training != nullptr && !kHasTraining) {
       return unsupported("This build of graft leaves out training (GRAFT_TRAINING).");

@@ -21,155 +21,6 @@ using namespace graft::c_api;
 
 namespace {
 
-/// "a,b" or NULL.
-std::vector<std::string> names_of(const char* text) { return split_names(text == nullptr ? "" : text); }
-
-Result<std::vector<train::ParameterGroup>> read_groups(const graft_trainer_options& options) {
-  const graft_parameter_group* const groups = options.groups;
-  const std::size_t count = options.group_count;
-  if (groups == nullptr && count != 0) return invalid(count, " parameter groups were promised, and groups is NULL.");
-  std::vector<train::ParameterGroup> out;
-  for (std::size_t i = 0; i < count; ++i) {
-    const graft_parameter_group& given = groups[i];
-    if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
-    train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
-    if (options.own_numbers != 0 || given.learning_rate_scale != 0)
-      group.learning_rate_scale = given.learning_rate_scale;
-    if (given.own_weight_decay != 0) group.weight_decay = given.weight_decay;
-  }
-  return out;
-}
-
-/// Zero asks for what is usual.
-template <typename T>
-void set_unless_zero(T& option, T given) {
-  if (given != 0) option = given;
-}
-
-Result<std::vector<double>> read_weights(const char* what, const double* numbers, std::size_t count) {
-  if (numbers == nullptr && count != 0) return invalid(count, " ", what, " were promised, and they are NULL.");
-  return std::vector<double>(numbers, numbers + count);
-}
-
-Status read_losses(const graft_trainer_options& options, train::TrainOptions& out) {
-  using enum train::Loss;
-  constexpr train::Loss kLosses[] = {cross_entropy, mse,     l1,       bce, focal,  dice, huber, smooth_l1, kl,
-                                     cosine,        triplet, info_nce, ctc, output, dpo,  ipo,   orpo,      kto};
-  train::LossOptions term;
-  const auto loss = static_cast<unsigned>(options.loss);
-  if (loss >= std::size(kLosses)) return invalid("There is no loss number ", loss, ".");
-  term.kind = kLosses[loss];
-  term.label_smoothing = options.label_smoothing;
-  if (options.own_ignore_index != 0) term.ignore_index = options.ignore_index;
-  if (options.own_class_axis != 0) term.class_axis = options.class_axis;
-  GRAFT_TRY_ASSIGN(term.class_weights,
-                   read_weights("class weights", options.class_weights, options.class_weight_count));
-  GRAFT_TRY_ASSIGN(term.pos_weight, read_weights("pos weights", options.pos_weight, options.pos_weight_count));
-  if (options.own_focal_gamma != 0) term.focal_gamma = options.focal_gamma;
-  if (options.focal_alpha != 0) term.focal_alpha = options.focal_alpha;
-  set_unless_zero(term.delta, options.huber_delta);
-  if (options.own_smooth_l1_beta != 0) term.beta = options.smooth_l1_beta;
-  if (options.own_margin != 0) term.margin = options.margin;
-  if (options.temperature != 0) term.temperature = options.temperature;
-  term.blank = options.blank;
-  set_unless_zero(term.preference_beta, options.preference_beta);
-  if (options.own_kto_weights != 0) {
-    term.desirable_weight = options.desirable_weight;
-    term.undesirable_weight = options.undesirable_weight;
-  }
-  term.zero_infinity = options.zero_infinity != 0;
-  if (options.own_distill_weight != 0) term.distill_weight = options.distill_weight;
-  std::vector<train::LossOptions> terms = {term};
-  if (options.losses != nullptr) {
-    GRAFT_TRY_ASSIGN(terms, train::parse_losses(options.losses, term));
-  }
-  for (train::LossOptions& one : terms) {
-    if (one.kind == ctc && options.target_length != 0) one.target_shape = Shape::of({options.target_length});
-  }
-  out.loss = std::move(terms.front());
-  out.more_losses.assign(terms.begin() + 1, terms.end());
-  if (options.sample_weights != nullptr) out.sample_weights = options.sample_weights;
-  if constexpr (!kHasLosses) return train::check_losses(out);  // before a graph is made of them
-  return ok_status();
-}
-
-void read_optimizer(const graft_trainer_options& options, train::OptimizerKind kind, train::TrainOptions& out) {
-  train::OptimizerOptions& o = out.optimizer;
-  const bool own = options.own_numbers != 0;
-  const auto set = [own](auto& option, auto given) {
-    if (own || given != 0) option = given;
-  };
-  o = train::optimizer_defaults(kind);
-  set(o.learning_rate, options.learning_rate);
-  set(o.momentum, options.momentum);
-  o.nesterov = own ? options.nesterov != 0 : o.nesterov || options.nesterov != 0;
-  o.weight_decay = options.weight_decay;
-  set(o.beta1, options.beta1);
-  set(o.beta2, options.beta2);
-  set(o.epsilon, options.epsilon);
-  set(o.alpha, options.alpha);
-  o.centered = options.centered != 0;
-  o.lr_decay = options.lr_decay;
-  o.initial_accumulator_value = options.initial_accumulator_value;
-  set(o.beta2_decay, options.beta2_decay);
-  set(o.epsilon2, options.epsilon2);
-  set(o.clip_threshold, options.clip_threshold);
-  set(o.ns_steps, options.ns_steps);
-  if (options.match_rms_adamw != 0) o.adjust = train::MuonAdjust::match_rms_adamw;
-  o.adamw_parameters = names_of(options.adamw_for);
-  o.ema = options.ema;
-  o.proximal = options.proximal;
-  set(out.layer_decay, options.layer_decay);
-  out.schedule.step_size = own || options.step_size != 0 ? options.step_size : 1000;
-  set(out.schedule.gamma, options.gamma);
-  set(out.schedule.rise, options.rise);
-  set(out.schedule.div_factor, options.div_factor);
-  set(out.schedule.final_div_factor, options.final_div_factor);
-  set(out.schedule.power, options.power);
-}
-
-Result<train::TrainOptions> train_options(const graft_trainer_options& options) {
-  train::TrainOptions out;
-  using enum train::OptimizerKind;
-  constexpr train::OptimizerKind kOptimizers[] = {adamw,   adam,    sgd,       adamw8bit, lion,
-                                                  rmsprop, adagrad, adafactor, lamb,      muon};
-  constexpr train::ScheduleKind kSchedules[] = {train::ScheduleKind::constant,  train::ScheduleKind::linear,
-                                                train::ScheduleKind::cosine,    train::ScheduleKind::step,
-                                                train::ScheduleKind::one_cycle, train::ScheduleKind::polynomial,
-                                                train::ScheduleKind::plateau};
-  const auto optimizer = static_cast<unsigned>(options.optimizer);
-  const auto schedule = static_cast<unsigned>(options.schedule);
-  if (optimizer >= std::size(kOptimizers)) return invalid("There is no optimizer number ", optimizer, ".");
-  if (schedule >= std::size(kSchedules)) return invalid("There is no schedule number ", schedule, ".");
-  GRAFT_TRY_ASSIGN(out.precision, read_precision(options.precision));
-  if (options.loss_scale != 0 || (options.growth_interval != 0 && out.precision == DType::f16)) {
-    out.loss_scaling = train::LossScaling{};
-    if (options.loss_scale != 0) out.loss_scaling->initial = std::max(options.loss_scale, 0.0);
-    if (options.growth_interval != 0) out.loss_scaling->growth_interval = options.growth_interval;
-  }
-  GRAFT_TRY(read_losses(options, out));
-  read_optimizer(options, kOptimizers[optimizer], out);
-  out.clip_norm = options.clip_norm;
-  out.clip_value = options.clip_value;
-  out.optimizer_in_backward = options.optimizer_in_backward != 0;
-  out.batch_statistics = options.frozen_statistics == 0;
-  out.neftune_alpha = options.neftune_alpha;
-  out.schedule.kind = kSchedules[schedule];
-  out.schedule.warmup_steps = options.warmup_steps;
-  out.schedule.total_steps = options.total_steps;
-  out.schedule.final_factor = options.final_lr_factor;
-  if (options.batch != 0) out.batch = options.batch;
-  out.micro_batch = options.micro_batch;
-  out.seed = options.seed;
-  out.freeze = names_of(options.freeze);
-  out.fetch = names_of(options.fetch);
-  out.predictions = options.predictions != 0;
-  GRAFT_TRY_ASSIGN(out.groups, read_groups(options));
-  GRAFT_TRY_ASSIGN(out.bindings, read_bindings(options.bindings, options.binding_count));
-  GRAFT_TRY_ASSIGN(out.inputs, read_formats(options.inputs, options.input_count));
-  return out;
-}
-
 Shape without_axis(const Shape& shape, std::optional<std::size_t> axis) {
   std::vector<Dim> dims = shape.dims();
   if (axis && *axis < dims.size()) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(*axis));
@@ -272,8 +123,7 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
   if (options.teacher == nullptr) return trained;
   if constexpr (!kHasLosses) return left_out("teachers", "losses");
   GRAFT_TRY_ASSIGN(taught, with_teacher(*trained, options.teacher->model));
-  const double weight = options.own_distill_weight != 0 ? options.distill_weight : 0.5;
-  GRAFT_TRY(learn_from_teacher(taught->graph, weight, wanted));
+  GRAFT_TRY(learn_from_teacher(taught->graph, options.distill_weight, wanted));
   return &*taught;
 }
 
@@ -281,11 +131,9 @@ Result<const Model*> trained_model(const Model& model, const graft_trainer_optio
 
 namespace graft::c_api {
 
-Result<train::TrainOptions> train_options_of(const graft_trainer_options& options) { return train_options(options); }
-
 Status prepare_plan(const Model& model, const graft_trainer_options& given, const gpu::Target& target,
                     PlannedRun& out) {
-  GRAFT_TRY_ASSIGN(out.options, train_options(given));
+  GRAFT_TRY_ASSIGN(out.options, train_options_of(given));
   train::scale_for_rounding(target, out.options);
   GRAFT_TRY_ASSIGN(out.model, trained_model(model, given, out.masked, out.taught, out.options));
   if (given.data != nullptr) bind_length(*given.data->source, *out.model, out.options.bindings);
@@ -340,7 +188,7 @@ graft_status graft_forecast_training(graft_model* model, const graft_trainer_opt
                                      graft_forecast* forecast) {
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
-    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_trainer_options(options));
     PlannedRun run;
     GRAFT_TRY(plan_run(model->model, given, target_of(*model->context), run));
     model->explanation.clear();
@@ -357,8 +205,8 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
   return guarded(model->context, [&]() -> Status {
     if (trainer == nullptr) return invalid("graft_trainer_create needs a place for the trainer.");
     *trainer = nullptr;
-    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_options(options, "graft_trainer_options"));
-    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options(given));
+    GRAFT_TRY_ASSIGN(const graft_trainer_options given, read_trainer_options(options));
+    GRAFT_TRY_ASSIGN(train::TrainOptions wanted, train_options_of(given));
     train::scale_for_rounding(target_of(*model->context), wanted);
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;

@@ -8,6 +8,8 @@ namespace graft::c_api {
 
 graft_metrics metrics_of(const train::Trainer& trainer, const train::Metrics& metrics, double learning_rate);
 
+/// The caller's options over the defaults of their optimizer, which an older, smaller struct lacks.
+Result<graft_trainer_options> read_trainer_options(const graft_trainer_options* given);
 /// What a trainer of these options is asked to do.
 Result<train::TrainOptions> train_options_of(const graft_trainer_options& options);
 

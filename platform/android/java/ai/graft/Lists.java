@@ -15,6 +15,8 @@ final class Lists {
   String[] fetched = NONE;
   /** Of a trainer, separated by commas. */
   String fetch;
+  String freeze;
+  String adamwFor;
   String[] formats = NONE;
   int[] elements = {};
   int[] channelsLast = {};
@@ -42,8 +44,10 @@ final class Lists {
   /** Inside the gate. */
   static Lists of(TrainerOptions options, Owner model) {
     Lists lists = new Lists(options.bindings);
-    lists.fetch = options.fetch.isEmpty() ? null : String.join(",", options.fetch);
-    lists.take(options.formats);
+    lists.fetch = joined(options.fetch);
+    lists.freeze = joined(options.freeze);
+    lists.adamwFor = joined(options.adamwFor);
+    lists.take(options.inputs);
     int groups = options.groups.size();
     lists.patterns = new String[groups];
     lists.rateScales = new double[groups];
@@ -78,6 +82,10 @@ final class Lists {
       lists.biases[i++] = bias.getValue();
     }
     return lists;
+  }
+
+  private static String joined(List<String> names) {
+    return names.isEmpty() ? null : String.join(",", names);
   }
 
   private void take(Map<String, InputFormat> inputs) {

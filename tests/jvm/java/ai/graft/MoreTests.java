@@ -260,7 +260,7 @@ final class MoreTests {
         equal(wanted, session.floats("y"), "the output");
       }
       TrainerOptions options = Tests.trainerOptions();
-      options.formats.put("x", format);
+      options.inputs.put("x", format);
       double loss;
       try (Trainer trainer = model.trainer(Tests.trainerOptions())) {
         loss = trainer.trainStep(same, labels(0)).loss;

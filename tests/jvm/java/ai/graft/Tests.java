@@ -178,7 +178,11 @@ public final class Tests {
 
   /** As bindings_oracle trains. */
   static TrainerOptions trainerOptions() {
-    TrainerOptions options = new TrainerOptions();
+    return trainerOptions(TrainerOptions.Optimizer.ADAMW);
+  }
+
+  static TrainerOptions trainerOptions(TrainerOptions.Optimizer optimizer) {
+    TrainerOptions options = new TrainerOptions(optimizer);
     options.learningRate = 0.05;
     options.batch = SAMPLES;
     options.seed = 3;

@@ -114,8 +114,7 @@ final class TrainTests {
         check(Math.abs(trainer.evaluate(x(0), labels(0)).loss - whole) < 1e-5, "the focal loss without its factor");
       }
       for (TrainerOptions.Optimizer optimizer : TrainerOptions.Optimizer.values()) {
-        TrainerOptions other = Tests.trainerOptions();
-        other.optimizer = optimizer;
+        TrainerOptions other = Tests.trainerOptions(optimizer);
         other.learningRate = 0.01;
         other.ema = 0.5;
         try (Trainer trainer = model.trainer(other)) {

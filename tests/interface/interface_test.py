@@ -1,0 +1,121 @@
+"""The description of the public headers: what breaks a rule is refused by name, and every form has every option.
+
+usage: interface_test.py
+"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/interface"))
+
+import generate  # noqa: E402
+import java  # noqa: E402
+import python  # noqa: E402
+import swift  # noqa: E402
+from description import Description, Wrong  # noqa: E402
+from names import lower_camel  # noqa: E402
+
+HEADER = """
+typedef enum graft_kind GRAFT_ENUM_OF_INT {
+  GRAFT_KIND_PLAIN = 0, /* As it is. */
+  GRAFT_KIND_ROUND = 1  /* Name: circle. */
+} graft_kind;
+/* Options. */
+typedef struct graft_options {
+  size_t struct_size;
+  /* ---- Shape ---- */
+  /* What it is. Default: plain. Flag: --kind. */
+  graft_kind kind;
+  /* Its size, as in 1.5 or (2.5). Default: 0.5; round 0.9. Range: [0, 1). For: round. Flag: --size. */
+  double size;
+  /* Numbers. Default: none. */
+  const double* numbers;
+  size_t number_count;
+} graft_options;
+"""
+
+
+def described(text=HEADER):
+    description = Description("/nowhere")
+    description.read(text)
+    description.check()
+    return description
+
+
+class Rules(unittest.TestCase):
+    def test_tags_are_read(self):
+        kind, size, numbers = described().structs["graft_options"].fields
+        self.assertEqual((size.text, size.default, size.defaults), ("Its size, as in 1.5 or (2.5).", "0.5", {"round": "0.9"}))
+        self.assertEqual((size.readers, size.flag, size.section), (("round",), "--size", "shape"))
+        self.assertEqual((size.range.low, size.range.high, size.range.low_open, size.range.high_open), ("0", "1", False, True))
+        self.assertEqual((numbers.count, numbers.is_none), ("number_count", True))
+        self.assertEqual([constant.word for constant in described().enums["graft_kind"].constants], ["plain", "circle"])
+        self.assertEqual(kind.default, "plain")
+
+    def test_what_breaks_a_rule_is_named(self):
+        for old, new, part in (
+                ("Default: plain.", "", "graft_options.kind has no default"),
+                ("Default: plain.", "Default: square.", "no constant square"),
+                ("Default: 0.5;", "Default: 1;", "the default 1 is out of the range"),
+                ("round 0.9", "round 1.0", "the default 1.0 is out of the range"),
+                ("round 0.9", "oval 0.9", "names oval"),
+                ("For: round.", "For: oval.", "names oval"),
+                ("Range: [0, 1).", "Range: 0 to 1.", "is not like [0, 1)"),
+                ("Default: none.", "Default: 1.", "must be none"),
+                ("Flag: --size. */", "Flag: --size */", "does not end with a full stop"),
+                ("Flag: --size.", "Flag: --size. Flag: --of.", "is there twice"),
+                ("double size;", "double size, other;", "cannot read")):
+            self.assertIn(old, HEADER)
+            with self.assertRaises((Wrong, ValueError), msg=new) as caught:
+                described(HEADER.replace(old, new))
+            self.assertIn(part, str(caught.exception))
+
+
+class Forms(unittest.TestCase):
+    """Of the real headers."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.description = Description(ROOT / "runtime/include/graft")
+        cls.description.check()
+        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description).items()}
+        cls.struct = cls.description.structs["graft_trainer_options"]
+
+    def test_every_form_has_every_option(self):
+        for field in self.struct.fields:
+            camel = lower_camel(field.name)
+            self.assertRegex(self.texts["graft/trainer_options.hpp"], rf" {field.name} = ")
+            if not java.is_left_out(field):
+                self.assertRegex(self.texts["ai/graft/TrainerOptions.java"], rf"public .* {camel}( = .*)?;")
+                if field.count == "" or field.ctype == "const double*":  # others are lists of objects
+                    self.assertIn(f"options.{field.name} = ", self.texts["interface/jni.h"])
+            if not swift.is_left_out(field):
+                self.assertRegex(self.texts["swift/TrainerOptions.swift"], rf"public (var|let) {camel}: ")
+                self.assertIn(f"o.{field.name}", self.texts["swift/TrainerOptions.swift"])
+            if not python.is_left_out(field):
+                self.assertIn(f"    {field.name}: ", self.texts["python/_trainer_options.py"])
+            if field.flag:
+                self.assertIn(f'"{field.flag}', self.texts["interface/flags.h"])
+
+    def test_defaults_are_the_same_numbers(self):
+        for field in self.struct.fields:
+            if not field.is_real or field.defaults:
+                continue
+            found = {
+                "C": re.search(rf"out\.{field.name} = (\S+);", self.texts["interface/defaults.h"]),
+                "C++": re.search(rf"double {field.name} = (\S+);", self.texts["graft/trainer_options.hpp"]),
+                "Java": re.search(rf"double {lower_camel(field.name)} = (\S+);", self.texts["ai/graft/TrainerOptions.java"]),
+                "Swift": re.search(rf"{lower_camel(field.name)}: Double = (\S+)", self.texts["swift/TrainerOptions.swift"]),
+                "Python": re.search(rf"    {field.name}: float = (\S+),", self.texts["python/_trainer_options.py"])}
+            for language, match in found.items():
+                self.assertEqual(float(match[1]) if match else 0.0, float(field.default), f"{field.name} in {language}")
+
+    def test_python_is_python(self):
+        compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")
+
+
+if __name__ == "__main__":
+    unittest.main()
