@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/common/terminal.h"
+#include "tools/graft/output.h"
 #include "tools/graft/public_api.h"
 
 namespace graft::cli {
@@ -87,8 +88,6 @@ void add_worker(Table& table, const std::string& where, std::size_t rank, const 
 
 }  // namespace
 
-void print(const nlohmann::ordered_json& json) { to_stdout("%s\n", json.dump(2).c_str()); }
-
 Status print_list(graft_store* store, const graft_context* context, bool json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   using Kind = Table::Kind;
@@ -139,7 +138,7 @@ Status print_list(graft_store* store, const graft_context* context, bool json) {
     damaged_lines += cat("Snapshot ", number, " is damaged: ", why, "\n");
   }
   if (json) {
-    print({{"snapshots", rows}, {"journalled_steps", info.journalled_steps}, {"damaged", damaged}});
+    print_json({{"snapshots", rows}, {"journalled_steps", info.journalled_steps}, {"damaged", damaged}});
     return ok_status();
   }
   table.print();
@@ -188,7 +187,7 @@ Status print_workers(graft_store* store, const graft_context* context, bool json
     return graft_store_journalled_worker(store, rank, worker);
   }));
   if (json) {
-    print({{"workers", rows}});
+    print_json({{"workers", rows}});
   } else {
     table.print();
   }
@@ -222,7 +221,7 @@ Status print_diff(graft_store* store, const graft_context* context, const graft_
   TRY(checked(graft_store_diff_info(store, &info), context));
   const std::vector<std::string> metadata = split_text(info.metadata, '\n');
   if (json) {
-    print({{"a", {{"number", a.number}, {"step", a.step}}},
+    print_json({{"a", {{"number", a.number}, {"step", a.step}}},
            {"b", {{"number", b.number}, {"step", b.step}}},
            {"streams", rows},
            {"metadata", metadata},

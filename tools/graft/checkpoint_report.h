@@ -1,15 +1,12 @@
 // What `graft checkpoint` prints of a store.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "graft/snapshots.h"
 #include "tools/common/status.h"
 
 namespace graft::cli {
-
-void print(const nlohmann::ordered_json& json);
 
 /// A line for each snapshot.
 Status print_list(graft_store* store, const graft_context* context, bool json);

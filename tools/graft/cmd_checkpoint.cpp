@@ -94,7 +94,7 @@ Status verify(const CheckpointArguments& options) {
                            "\" is not finite; a resume goes back to the newest snapshot that is."));
   }
   if (options.json) {
-    print({{"snapshots", numbers.size()}, {"chunks", chunks}, {"problems", problems}});
+    print_json({{"snapshots", numbers.size()}, {"chunks", chunks}, {"problems", problems}});
   } else {
     for (const std::string& problem : problems) to_stdout("%s\n", problem.c_str());
     to_stdout("%zu snapshots, %llu chunks decoded and compared, %zu %s.\n", numbers.size(),
@@ -141,7 +141,7 @@ Status restore(const CheckpointArguments& options) {
   TRY(save_output(options.output,
                   [&](const std::string& to) { return opened.check(graft_model_save(model.get(), to.c_str())); }));
   if (options.json) {
-    print({{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
+    print_json({{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
   } else {
     to_stdout("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
               static_cast<unsigned long long>(snapshot.step));
@@ -165,7 +165,7 @@ Status export_tensors(const CheckpointArguments& options) {
   if (options.json) {
     nlohmann::ordered_json row = {{"output", options.output}};
     row.update(nlohmann::ordered_json::parse(graft_conversion_report_json(made)));
-    print(row);
+    print_json(row);
   } else {
     to_stdout("%s", graft_conversion_report(made));
   }
@@ -180,7 +180,7 @@ Status prune(const CheckpointArguments& options) {
   TRY(opened.check(graft_store_prune(opened.store.get(), options.keep, nullptr, &freed)));
   std::ranges::set_difference(before, opened.numbers(), std::back_inserter(removed));
   if (options.json) {
-    print({{"removed", removed}, {"freed_bytes", freed}});
+    print_json({{"removed", removed}, {"freed_bytes", freed}});
   } else {
     to_stdout("Removed %zu snapshots, freed %s.\n", removed.size(), bytes_text(freed).c_str());
   }
@@ -196,7 +196,7 @@ Status tag(const CheckpointArguments& options) {
   TRY_ASSIGN(const graft_snapshot after, opened.find(number));
   const std::vector<std::string> tags = split_text(after.tags, '\n');
   if (options.json) {
-    print({{"snapshot", snapshot.number}, {"tags", tags}});
+    print_json({{"snapshot", snapshot.number}, {"tags", tags}});
   } else {
     to_stdout("Snapshot %s has %zu %s.\n", number.c_str(), tags.size(), tags.size() == 1 ? "tag" : "tags");
   }
@@ -208,7 +208,7 @@ Status branch(const CheckpointArguments& options) {
   TRY_ASSIGN(const graft_snapshot snapshot, opened.find(options.snapshot));
   TRY(opened.check(graft_store_branch(opened.store.get(), cat(snapshot.number).c_str())));
   if (options.json) {
-    print({{"snapshot", snapshot.number}, {"step", snapshot.step}});
+    print_json({{"snapshot", snapshot.number}, {"step", snapshot.step}});
   } else {
     to_stdout("Training goes on from snapshot %llu, step %llu.\n", static_cast<unsigned long long>(snapshot.number),
               static_cast<unsigned long long>(snapshot.step));

@@ -10,6 +10,7 @@
 #include "tools/common/terminal.h"
 #include "tools/graft/evaluation_report.h"
 #include "tools/graft/public_data.h"
+#include "tools/graft/train_wishes.h"
 
 namespace graft::cli {
 namespace {

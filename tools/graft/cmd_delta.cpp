@@ -66,8 +66,6 @@ Result<graft_delta_info> describe(graft_context* context, graft_delta* delta) {
   return info;
 }
 
-void print_json(const nlohmann::ordered_json& json) { to_stdout("%s\n", json.dump(2).c_str()); }
-
 Result<std::uint64_t> size_of(const std::string& path) {
   std::error_code failed;
   const std::uint64_t bytes = std::filesystem::file_size(path, failed);

@@ -13,6 +13,7 @@
 #include "tools/graft/public_data.h"
 #include "tools/graft/put_adapters.h"
 #include "tools/graft/text_flags.h"
+#include "tools/graft/train_wishes.h"
 
 namespace graft::cli {
 namespace {

@@ -2,10 +2,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "tools/common/files.h"
 #include "tools/common/options.h"
+#include "tools/common/terminal.h"
 
 namespace graft::cli {
 namespace {
@@ -35,6 +37,8 @@ bool is_within(const std::string& path, const std::string& input) {
 }
 
 }  // namespace
+
+void print_json(const nlohmann::ordered_json& json) { to_stdout("%s\n", json.dump(2).c_str()); }
 
 void add_in_place_flag(CLI::App& app, bool& in_place) {
   app.add_flag("--in-place", in_place, "The output may replace the file that is read");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "tools/common/command.h"
 
 namespace graft::cli {
+
+/// What --json prints.
+void print_json(const nlohmann::ordered_json& json);
 
 /// --in-place, for commands whose output may replace the model or adapter that they read.
 void add_in_place_flag(CLI::App& app, bool& in_place);

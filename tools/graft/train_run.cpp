@@ -1,5 +1,7 @@
 #include "tools/graft/train_run.h"
 
+#include "interface/flags.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

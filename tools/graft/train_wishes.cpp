@@ -44,7 +44,7 @@ Result<ParameterGroup> parse_parameter_group(const std::string& text) {
 }
 
 /// --loss and --loss-of as one text of terms.
-Result<std::string> losses_of(const TrainFlags& flags) {
+Result<std::string> loss_text(const TrainFlags& flags) {
   const bool named = flags.loss.find_first_of(":+") != std::string::npos;
   if (flags.output.empty()) return flags.loss;
   if (named) {
@@ -68,7 +68,7 @@ Status TrainWishes::read(const TrainFlags& flags, std::uint64_t total_steps) {
   }
   options_ = std::make_unique<TrainerOptions>(flags.options);
   TrainerOptions& out = *options_;
-  TRY_ASSIGN(out.losses, losses_of(flags));
+  TRY_ASSIGN(out.losses, loss_text(flags));
   TRY_ASSIGN(out.precision, parse_precision(flags.precision));
   for (const std::string& text : flags.groups) {
     TRY_ASSIGN(out.groups.emplace_back(), parse_parameter_group(text));

@@ -219,9 +219,6 @@ inline Status export_model(const std::string& path, const std::string& output, c
   raw.source = detail::or_null(options.source);
   raw.allow_non_finite = options.allow_non_finite ? 1 : 0;
   raw.imatrix = detail::or_null(options.imatrix);
-  const auto ignored = detail::raw_names(options.ignored_fields);
-  raw.ignored_fields = ignored.data();
-  raw.ignored_field_count = ignored.size();
   graft_conversion* made = nullptr;
   const graft_status code = graft_export(path.c_str(), &raw, output.c_str(), &made);
   return detail::ended(code, made, report);
