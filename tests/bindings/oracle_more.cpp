@@ -16,12 +16,12 @@ constexpr int kTaughtSteps = 3;
 
 void distil(Oracle& to, graft::Context& context, graft::Model& student, graft::Model& teacher) {
   auto set = to.need(context.open_data("text:" + to.folder + "/letters.txt", student, {.length = 12}), "text");
-  auto trainer = to.need(student.trainer({.learning_rate = 0.01,
+  auto trainer = to.need(student.trainer({.distill_weight = 0.75,
+                                          .teacher = teacher.get(),
+                                          .learning_rate = 0.01,
                                           .batch = 2,
                                           .seed = 3,
-                                          .data = &set,
-                                          .teacher = teacher.get(),
-                                          .distill_weight = 0.75}),
+                                          .data = &set}),
                          "a taught trainer");
   auto loader = to.need(set.loader({.batch = 2, .seed = 7, .epochs = 9}), "loader");
   std::vector<double> losses;

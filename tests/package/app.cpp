@@ -149,7 +149,7 @@ bool are_read_and_written(graft::Model& model) {
   if (!model.write<float>(name, *numbers).ok() || *model.read(name) != *numbers) return false;
   if (!model.set_metadata("app.note", "halved").ok() || model.metadata().at("app.note") != "halved") return false;
   if (!model.remove_metadata("app.note").ok() || model.metadata("app.note").ok()) return false;
-  auto trainer = model.trainer({.batch = 4, .groups = {{.pattern = "*bias*", .weight_decay = 0}}});
+  auto trainer = model.trainer({.groups = {{.pattern = "*bias*", .weight_decay = 0}}, .batch = 4});
   if (!trainer.ok() || *trainer->read(name) != *numbers || !trainer->write<float>(name, *numbers).ok()) return false;
   return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
 }

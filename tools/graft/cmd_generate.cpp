@@ -63,7 +63,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const GenerateArguments& options, c
   return std::vector<std::int32_t>(ids, ids + count);
 }
 
-void print_json(const Written& result, std::span<const std::int32_t> prompt, const OpenGenerator& generator,
+void print_result_json(const Written& result, std::span<const std::int32_t> prompt, const OpenGenerator& generator,
                 const GenerateArguments& options) {
   nlohmann::ordered_json all = generated_json(result, prompt, generator.tokenizer.get(), options);
   all["context"] = generator.info.context;
@@ -116,7 +116,7 @@ Status run_one(const GenerateArguments& options, graft_context* context, graft_m
   made.struct_size = sizeof made;
   TRY(checked(graft_generate_tokens(generator.generator.get(), prompt.data(), prompt.size(), &how, &made), context));
   if (options.json) {
-    print_json(Written(made), prompt, generator, options);
+    print_result_json(Written(made), prompt, generator, options);
     return ok_status();
   }
   to_stdout("\n");
