@@ -60,6 +60,7 @@ TEST_F(CApiSafety, AForkedChildCannotUseItsParentsContext) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ASSERT_EQ(graft_session_set_input(h_.session, "x", batch_.x.data(), batch_.bytes()), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_session_run(h_.session), GRAFT_OK) << "the parent goes on: " << h_.message();
 }
 

@@ -135,7 +135,7 @@ const std::map<std::string_view, std::string_view> kNeverLowPrecision = {
 };
 
 bool can_be_low_precision(const shaders::KernelInfo& info) {
-  if (info.name.ends_with("__i32")) return false;
+  if (info.name.find("__i32") != std::string_view::npos) return false;
   if (info.name.ends_with("_table")) return false;  // counts words, and is not chosen then
   for (std::size_t binding = 0; binding < kMaxLowPrecisionBindings; ++binding) {
     const auto words = low_precision_kernel(info, static_cast<BindingStorage>(Stored::f16) << (2 * binding), true);
