@@ -24,7 +24,8 @@ printf 'aarFormatVersion=1.0\naarMetadataVersion=1.0\nminCompileSdk=26\n' > "$me
 
 module="$work/prefab/modules/graft"
 mkdir -p "$module/include/graft"
-cp "$include"/*.h "$include"/*.hpp "$module/include/graft/"
+python3 "$here/../../tools/interface/generate.py" "$include" "$work/interface"
+cp "$include"/*.h "$include"/*.hpp "$work"/interface/graft/*.hpp "$module/include/graft/"
 printf '{"schema_version": 2, "name": "graft", "version": "%s", "dependencies": []}\n' "$version" > "$work/prefab/prefab.json"
 printf '{"export_libraries": []}\n' > "$module/module.json"
 for pair in "$@"; do

@@ -24,6 +24,10 @@ cp "$zstd"/lib/*.h "$build/include/"
 # The packer of kernels, which runs here.
 c++ -O2 -std=c++20 "$root/shaders/pack_kernels.cpp" -I "$brew/include" -L "$brew/lib" -lzstd -o "$build/graft_pack_kernels"
 
+# The options of trainers, from the C headers.
+python3 "$root/tools/interface/generate.py" "$root/runtime/include/graft" "$build/interface"
+cp "$build/interface/swift/TrainerOptions.swift" "$here/Sources/Graft/"
+
 # What Swift sees: the C headers, and a module that links nothing, since the library is in the framework.
 rm -rf "$build/headers"
 mkdir -p "$build/headers/graft"
