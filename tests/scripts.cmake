@@ -161,6 +161,13 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/judge.py $<TARGET_FILE:graft_cli>)
   set_tests_properties(torch/judge PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   set_tests_properties(torch/judge@all PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
+  # 300 random graphs; every attribute of the operators in ONNX's own cases, perturbed.
+  add_test(NAME torch/onnx_graphs CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tools/dev/fuzz_onnx.py graphs $<TARGET_FILE:graft_cli> --minutes 60 --count 300)
+  add_test(NAME torch/onnx_attributes CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tools/dev/fuzz_onnx.py attributes $<TARGET_FILE:graft_cli>)
+  set_tests_properties(torch/onnx_graphs torch/onnx_attributes
+    PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT "${tool_environment}")
   add_test(NAME torch/recurrent_parity
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/recurrent_parity.py $<TARGET_FILE:graft_cli>)
   set_tests_properties(torch/quantized torch/spatial_parity torch/parity torch/recurrent_parity torch/decoder_parity torch/loss_parity torch/lora_parity torch/new_tokens_parity torch/distill_parity torch/neftune_parity torch/embed_parity torch/encoder_parity torch/contrast_parity torch/preference_parity torch/export_parity torch/formats torch/patterns torch/zoo torch/kinds torch/counted torch/open_sizes
@@ -201,7 +208,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
     set(python ${GRAFT_TEST_PYTHON})
-    if(name MATCHES "^(counted|layout|verify)$")
+    if(name MATCHES "^(counted|layout|names|verify)$")
       set(python /usr/bin/python3)  # needs numpy and onnx, as Debian's packages have them
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)

@@ -25,7 +25,8 @@ std::size_t find_separator(std::string_view text, std::string_view any, std::siz
 
 std::size_t rfind_separator(std::string_view text, std::string_view any) {
   std::size_t last = std::string_view::npos;
-  for (std::size_t at = find_separator(text, any); at != std::string_view::npos; at = find_separator(text, any, at + 1)) {
+  for (std::size_t at = find_separator(text, any); at != std::string_view::npos;
+       at = find_separator(text, any, at + 1)) {
     last = at;
   }
   return last;

@@ -161,7 +161,8 @@ class Follower {
       case Op::cumprod: return multiplied(a, length(node, x));
       case Op::reduce_sum: return summed(a, reduced(node, x));
       case Op::reduce_prod: return multiplied(a, reduced(node, x));
-      case Op::reduce_l1: return summed(a ? Span(IntegerSpan{0, std::max(std::abs(a->least), std::abs(a->most))}) : a, reduced(node, x));
+      case Op::reduce_l1:
+        return summed(a ? Span(IntegerSpan{0, std::max(std::abs(a->least), std::abs(a->most))}) : a, reduced(node, x));
       case Op::arg_max:
       case Op::arg_min: return IntegerSpan{0, static_cast<std::int64_t>(x.elements())};
       case Op::full: {
@@ -233,8 +234,9 @@ std::string WideIntegers::find_overflow() {
       if (beyond && is_wide(value) && may_grow(node.op)) {
         const std::int64_t far = span->most > kMost ? span->most : span->least;
         return cat("The node \"", node.name, "\" (", op_name(node.op), ") computes ",
-                   source_type_info(value.source_type).name, " numbers, which graft holds in 32 bits; with these inputs ",
-                   "they may reach ", far >= kHuge ? "2^62" : cat(far), ", and the limit is ", span->most > kMost ? kMost : kLeast, ".");
+                   source_type_info(value.source_type).name,
+                   " numbers, which graft holds in 32 bits; with these inputs ", "they may reach ",
+                   far >= kHuge ? "2^62" : cat(far), ", and the limit is ", span->most > kMost ? kMost : kLeast, ".");
       }
       follower.set(node.outputs[k], beyond ? Span() : span);
     }

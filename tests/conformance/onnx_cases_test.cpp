@@ -286,7 +286,8 @@ Result<std::map<std::string, std::vector<std::byte>>> read_folder(const std::fil
   std::map<std::string, std::vector<std::byte>> files;
   std::error_code failure;
   std::filesystem::recursive_directory_iterator walk(folder, failure);
-  if (failure) return error(Code::not_found, "The folder ", folder.string(), " cannot be read: ", failure.message(), ".");
+  if (failure)
+    return error(Code::not_found, "The folder ", folder.string(), " cannot be read: ", failure.message(), ".");
   for (const auto& entry : walk) {
     const std::string extension = entry.path().extension().string();
     if (!entry.is_regular_file() || (extension != ".onnx" && extension != ".pb")) continue;

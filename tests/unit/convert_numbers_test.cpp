@@ -62,17 +62,19 @@ std::vector<Computed> rows() {
                    counted(8),
                    {0, 3, 2, 5, 4, 7}});
   }
-  const std::vector<std::pair<std::vector<std::int64_t>, std::vector<double>>> wraps = {{{-2, 3}, {2, 3, 4, 2, 3, 4}},
-                                                                                       {{3, -2}, {0, 1, 2, 0, 1, 2}},
-                                                                                       {{-1, -1}, {1, 2, 3}},
-                                                                                       {{7, 0}, {3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4}},
-                                                                                       {{-1, 7}, {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3}}};
+  const std::vector<std::pair<std::vector<std::int64_t>, std::vector<double>>> wraps = {
+      {{-2, 3}, {2, 3, 4, 2, 3, 4}},
+      {{3, -2}, {0, 1, 2, 0, 1, 2}},
+      {{-1, -1}, {1, 2, 3}},
+      {{7, 0}, {3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4}},
+      {{-1, 7}, {1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3}}};
   for (const auto& [pads, y] : wraps) {
-    all.push_back({"what is left after the crop is wrapped",
-                   one_node(onnx_node("Pad", {"x", "p"}, {"y"}, {words("mode", "wrap")}), {5}, {whole_tensor("p", pads)}, 19),
-                   {5},
-                   counted(5),
-                   y});
+    all.push_back(
+        {"what is left after the crop is wrapped",
+         one_node(onnx_node("Pad", {"x", "p"}, {"y"}, {words("mode", "wrap")}), {5}, {whole_tensor("p", pads)}, 19),
+         {5},
+         counted(5),
+         y});
   }
   all.push_back({"clip limits the gates and not the cell",
                  one_node(onnx_node("LSTM", {"x", "w", "r"}, {"y"},
@@ -106,10 +108,11 @@ TEST(ConvertNumbers, AreThoseOfOnnxRuntime) {
 }
 
 TEST(ConvertNumbers, AQueryThatSeesNoKeyGetsZeros) {
-  const Message mask = Message().integer(1, 2).integer(1, 2).integer(2, 9).text(8, "m").text(9, std::string("\1\0\0\0", 4));
-  OnnxParts p = one_node(onnx_node("Attention", {"x", "x", "x", "m"}, {"y", "", "", "s"},
-                                   {int_attribute("qk_matmul_output_mode", 3)}),
-                         {1, 1, 2, 1}, {mask}, 23);
+  const Message mask =
+      Message().integer(1, 2).integer(1, 2).integer(2, 9).text(8, "m").text(9, std::string("\1\0\0\0", 4));
+  OnnxParts p = one_node(
+      onnx_node("Attention", {"x", "x", "x", "m"}, {"y", "", "", "s"}, {int_attribute("qk_matmul_output_mode", 3)}),
+      {1, 1, 2, 1}, {mask}, 23);
   p.outputs.push_back(float_value("s", {-1}));
   const RefTensors feeds = {{"x", {{1, 1, 2, 1}, {1, 2}}}};
   EXPECT_EQ(computed(p, feeds, "s"), (std::vector<double>{1, 0, 0, 0}));

@@ -36,7 +36,8 @@ std::string found(const Row& row) {
   EXPECT_TRUE(converted.ok()) << row.name << ": " << converted.status().message();
   if (!converted.ok()) return {};
   const Model& model = converted->model;
-  passes::WideIntegers wide(model.graph, [&](const std::string& name) { return model.weight(model.graph.find_value(name)); });
+  passes::WideIntegers wide(model.graph,
+                            [&](const std::string& name) { return model.weight(model.graph.find_value(name)); });
   EXPECT_EQ(wide.is_needed(), row.type == kInt64) << row.name;
   wide.set_input("x", row.x);
   wide.set_input("z", row.x);
@@ -44,7 +45,8 @@ std::string found(const Row& row) {
 }
 
 TEST(WideIntegers, OnlyWhatMayNotFitIsRefused) {
-  const auto node = [](const char* op, const std::vector<std::string>& inputs, const std::vector<Message>& attributes = {}) {
+  const auto node = [](const char* op, const std::vector<std::string>& inputs,
+                       const std::vector<Message>& attributes = {}) {
     return std::vector<Message>{onnx_node(op, inputs, {"y"}, attributes)};
   };
   const std::vector<Row> rows = {
@@ -59,7 +61,8 @@ TEST(WideIntegers, OnlyWhatMayNotFitIsRefused) {
       {"the least number's opposite", node("Neg", {"x"}), kInt64, {-2147483648LL, 0}, true},
       {"in 32 bits it wraps around, as in the source", node("Mul", {"x", "z"}), kInt32, {0, 100000}, false},
       {"a chain",
-       {onnx_node("Mul", {"x", "big"}, {"a"}), onnx_node("Div", {"a", "two"}, {"b"}), onnx_node("Mul", {"b", "big"}, {"y"})},
+       {onnx_node("Mul", {"x", "big"}, {"a"}), onnx_node("Div", {"a", "two"}, {"b"}),
+        onnx_node("Mul", {"b", "big"}, {"y"})},
        kInt64,
        {0, 10},
        true},

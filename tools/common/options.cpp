@@ -132,7 +132,9 @@ std::map<std::string, std::string, std::less<>> npy_file_names(const std::vector
   std::map<std::string, std::string, std::less<>> files;
   std::set<std::string> taken;
   // Gradients come first, then names that are file names as they stand, so that these keep them in any order of names.
-  const auto rank = [](const std::string& name) { return name.starts_with("grad:") ? 0 : npy_file_name(name) == name + ".npy" ? 1 : 2; };
+  const auto rank = [](const std::string& name) {
+    return name.starts_with("grad:") ? 0 : npy_file_name(name) == name + ".npy" ? 1 : 2;
+  };
   const std::set<std::string> sorted(names.begin(), names.end());
   for (const int turn : {0, 1, 2}) {
     for (const std::string& name : sorted) {

@@ -1,10 +1,11 @@
 """Differential fuzzing of the ONNX importer against ONNX Runtime, through the command line.
 
     fuzz_onnx.py graphs GRAFT [--minutes M] [--seed S] [--save DIR]       random graphs: values and gradients
-    fuzz_onnx.py attributes GRAFT CASES [--every N]                       every attribute of every operator, perturbed
-    fuzz_onnx.py cases GRAFT CASES [--every N]                            ONNX's own backend cases, as a stranger runs them
+    fuzz_onnx.py attributes GRAFT [CASES] [--every N]                     every attribute of every operator, perturbed
+    fuzz_onnx.py cases GRAFT [CASES] [--every N]                          ONNX's own backend cases, as a user runs them
 
-CASES is a folder or tar.gz of CASE/model.onnx and CASE/test_data_set_0/{input,output}_*.pb. A difference is a wrong value, shape or
+CASES is a folder or tar.gz of CASE/model.onnx and CASE/test_data_set_0/{input,output}_*.pb; onnx-conformance/cases.tar.gz of
+GRAFT_TEST_DATA without. A difference is a wrong value, shape or
 type, or a crash; what graft refuses with a sentence is counted. `graphs` removes nodes from a failing graph as long as it still
 fails, and saves it. Needs onnx, numpy and npm's onnxruntime-node (ONNXRUNTIME_NODE names its folder; tests/torch/onnx_runtime.py
 installs it). Exit status: 0 no difference, 1 some, 77 something is not installed.
@@ -34,6 +35,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+DATA = os.environ.get("GRAFT_TEST_DATA", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data"))
 TYPES = onnx.mapping.NP_TYPE_TO_TENSOR_TYPE
 FORWARD, GRADIENT = 2e-4, 2e-2  # of the largest number; gradients are compared with central differences in f32
 TIMEOUT = 600
@@ -1031,6 +1033,10 @@ def main():
     options.add_argument("--save")
     options.add_argument("--verbose", action="store_true")
     options = options.parse_args()
+    options.cases = options.cases or os.path.join(DATA, "onnx-conformance/cases.tar.gz")
+    if options.what != "graphs" and not os.path.exists(options.cases):
+        print(f"skipped: there is no {options.cases}")
+        return 77
     runtime = onnx_runtime.find()
     if runtime is None:
         print("skipped: ONNXRUNTIME_NODE names no folder with npm's onnxruntime-node")

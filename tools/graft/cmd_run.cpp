@@ -467,8 +467,12 @@ void add_common(CLI::App& app, RunArguments& options) {
   app.add_option("--bind", options.bind, "Sizes of named dimensions that the files do not tell");
   add_precision_flag(app, options.precision);
   app.add_flag("--allow-non-finite", options.allow_non_finite, "Take inputs that hold NaN or infinity");
-  app.add_option("--fetch", options.fetch, cat("Values on the way that are written as well, as in relu1,fc1; ", kNamesHelp));
-  app.add_option("--out", options.folder, "Folder for the results, NAME.npy each (/, : and \\ become _; names that would share a file get ~2, ~3 behind)")->required();
+  app.add_option("--fetch", options.fetch,
+                 cat("Values on the way that are written as well, as in relu1,fc1; ", kNamesHelp));
+  app.add_option("--out", options.folder,
+                 "Folder for the results, NAME.npy each (/, : and \\ become _; names that would share a file get ~2, "
+                 "~3 behind)")
+      ->required();
   app.add_option("--profile", options.profile,
                  "Write a trace of device times (Chrome, Perfetto) to this file; print what took most");
   add_device_flags(app, options.flags);

@@ -175,10 +175,10 @@ std::uint64_t lstm_grad_flops(const Graph& g, const Node& n) {
 
 /// lstm(gates, r, h0?, c0?, lengths?, peepholes?; reverse, activations, clip, input_forget, cell_clip)
 ///   -> y, y_h, y_c, saved gates, cells.
-/// clip limits what goes into the gates' activations (as ONNX Runtime), cell_clip the cell behind each step (TFLite's); one of the two at most.
-/// gates [steps, rows, 4 * hidden] are X W^T + bias, in ONNX's order: input, output, forget, cell. r [4 * hidden,
-/// hidden]. y [steps, rows, hidden] is zero beyond a row's length; y_h, y_c [rows, hidden] are the state behind the
-/// last step.
+/// clip limits what goes into the gates' activations (as ONNX Runtime), cell_clip the cell behind each step (TFLite's);
+/// one of the two at most. gates [steps, rows, 4 * hidden] are X W^T + bias, in ONNX's order: input, output, forget,
+/// cell. r [4 * hidden, hidden]. y [steps, rows, hidden] is zero beyond a row's length; y_h, y_c [rows, hidden] are the
+/// state behind the last step.
 extern const OpDef op_lstm;
 const OpDef op_lstm = {.name = "lstm",
                        .attrs = kLstmAttrs,

@@ -130,8 +130,8 @@ ValueId all_heads(NodeContext& c, ValueId x, std::int64_t times) {
   return c.reshape(more, Shape{s[0], s[1].value() * times, s[2], s[3]});
 }
 
-/// Whether a query sees any key, with a last axis of 1. kNoValue if the masks cannot hide all keys: a triangle alone, or
-/// masks that are trained.
+/// Whether a query sees any key, with a last axis of 1. kNoValue if the masks cannot hide all keys: a triangle alone,
+/// or masks that are trained.
 ValueId sees_any(NodeContext& c, const Attended& a, bool has_triangle) {
   constexpr double kUnseen = -3e38;  // of the op attention
   ValueId sum;

@@ -5,6 +5,10 @@
 
 namespace graft::convert {
 
+/// Tries to compute the node on the host. Returns false where it does not know how (not an error).
+bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,
+               const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs);
+
 /// What a fold function sees. Each returns false where it cannot say (unknown input, odd attribute): the importer then
 /// converts the node, and that reports what is wrong.
 struct FoldContext {

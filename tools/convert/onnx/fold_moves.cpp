@@ -305,6 +305,7 @@ bool split(const FoldContext& c) {
   if (const auto given = c.ints_of("split", 1)) {
     parts = *given;
   } else {
+    if (c.attr("num_outputs", count) != count) return false;
     const std::int64_t part = (size + count - 1) / count;
     for (std::int64_t i = 0; i < count; ++i) parts.push_back(std::clamp<std::int64_t>(size - i * part, 0, part));
   }

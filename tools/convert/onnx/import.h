@@ -31,17 +31,7 @@ Perm identity_perm(std::size_t rank);
 Perm simplified(Perm perm);
 Shape permuted(const Shape& shape, const Perm& perm);
 
-struct Record;
-
-/// Weights that a file holds quantized, and what makes numbers of them: (weight - zero_point) * scale.
-struct QuantizedWeight {
-  const Record* weight = nullptr;  ///< `host` holds the integers
-  Record* scale = nullptr;
-  Record* zero_point = nullptr;  ///< may be null
-  std::int64_t axis = 0;         ///< of the weight's; one scale for each of it, or for each `block_size` of it
-  std::int64_t block_size = 0;
-  bool trained = false;  ///< becomes a parameter of f32 numbers that is quantized and back wherever it is read
-};
+struct QuantizedWeight;  // quantized_values.h
 
 /// What is known of one value of the source.
 struct Record {
@@ -239,10 +229,7 @@ class NodeContext {
   bool on_device(std::size_t i) const { return record(i).value.valid(); }
   /// In the source's order of axes, or axis i of it source axis perm[i].
   ValueId in(std::size_t i, const Perm& perm = {});
-  Record& mutable_record(std::size_t i) {
-    static_cast<void>(record(i));
-    return *records_[i];
-  }
+  Record& mutable_record(std::size_t i) { return const_cast<Record&>(record(i)); }
   /// Everything was read that can matter, since forget_reads(): attributes and inputs.
   Status check_read() const;
   void forget_reads();
@@ -337,9 +324,5 @@ class NodeContext {
   unsigned emitted_ = 0;
   Status status_;
 };
-
-/// Tries to compute the node on the host. Returns false where it does not know how (not an error).
-bool fold_node(const OnnxNode& node, std::int64_t opset, const std::vector<const HostTensor*>& inputs,
-               const std::vector<const Shape*>& shapes, std::vector<HostTensor>& outputs);
 
 }  // namespace graft::convert

@@ -332,9 +332,9 @@ Status convert_type(NodeContext& c, ElemType to) {
   if (c.dtype_of(x) != dtype) x = c.cast(x, dtype);
   const bool saturates = c.attr("saturate", 1) != 0;
   if (narrower && !narrow_format(to).empty()) {
-    x = c.narrowed(x, to,
-                   {{"saturate", std::int64_t{elem_bits(to) <= 8 && saturates}},
-                    {"rounding", c.attr_text("round_mode", "up")}});
+    x = c.narrowed(
+        x, to,
+        {{"saturate", std::int64_t{elem_bits(to) <= 8 && saturates}}, {"rounding", c.attr_text("round_mode", "up")}});
   } else if (x == c.in(0)) {
     // A view, so that the same bytes may carry another type.
     x = c.emit(Op::reshape, {x}, {{"shape", c.shape_of(x)}});

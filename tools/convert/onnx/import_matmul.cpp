@@ -20,7 +20,8 @@ Status integer_matmul(NodeContext& c) {
   Shape a = c.shape(0), b = c.shape(1);
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (a.rank() == 0 || b.rank() == 0) return corrupt("an operand has no axes");
-  if (!a.is_constant() || !b.is_constant()) return unsupported("it multiplies integers of symbolic sizes; bind them (--bind NAME=SIZE)");
+  if (!a.is_constant() || !b.is_constant())
+    return unsupported("it multiplies integers of symbolic sizes; bind them (--bind NAME=SIZE)");
   std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
   if (row) left.insert(left.begin(), Dim(1));
   if (column) right.push_back(Dim(1));

@@ -99,8 +99,8 @@ Result<Found> max_of_volumes(NodeContext& c, const Window& w) {
 /// ONNX's indices count through the whole source tensor; graft's through one channel. `in` is the source's shape.
 Result<ValueId> source_indices(NodeContext& c, ValueId indices) {
   const Shape in = c.shape(0);
-  if (!in.is_constant()) return unsupported("its indices need constant shapes; bind the symbols of ", in.text(),
-                                             " (--bind NAME=SIZE)");
+  if (!in.is_constant())
+    return unsupported("its indices need constant shapes; bind the symbols of ", in.text(), " (--bind NAME=SIZE)");
   const std::uint64_t plane = in.elements(2, in.rank());
   if (in.elements() > std::uint64_t{0x7fffffff}) return unsupported("its indices exceed the range of int32");
   if (c.attr("storage_order", 0) != 0) {
@@ -249,8 +249,8 @@ Status max_unpool(NodeContext& c) {
   if (!c.has_attr("kernel_shape")) return corrupt("its attribute kernel_shape is missing");
   GRAFT_TRY_ASSIGN(const Window w, read_window(c, c.attr_ints("kernel_shape")));
   const Shape in = c.shape(0);
-  if (!in.is_constant()) return unsupported("its indices need constant shapes; bind the symbols of ", in.text(),
-                                             " (--bind NAME=SIZE)");
+  if (!in.is_constant())
+    return unsupported("its indices need constant shapes; bind the symbols of ", in.text(), " (--bind NAME=SIZE)");
   Shape out = in;
   for (std::size_t i = 0; i < w.axes; ++i) {
     out[i + 2] = (in[i + 2].value() - 1) * w.strides[i] + w.kernel[i] - w.pads[i] - w.pads[i + w.axes];

@@ -147,7 +147,8 @@ Status resize_image(NodeContext& c) {
   for (std::size_t i = 0; i < 2; ++i) {
     const Dim& in = c.shape(0)[i + 1];
     if (sizes[i] < 1 || sizes[i] > (1 << 24)) return corrupt("its size holds ", sizes[i]);
-    if (!in.is_constant()) return unsupported("it resizes the symbolic axis ", in.text(), "; bind it (--bind NAME=SIZE)");
+    if (!in.is_constant())
+      return unsupported("it resizes the symbolic axis ", in.text(), "; bind it (--bind NAME=SIZE)");
     scales[i] = static_cast<double>(sizes[i]) / static_cast<double>(in.value());
   }
   const bool linear = c.node.op == "RESIZE_BILINEAR", corners = c.attr("align_corners", 0) != 0;

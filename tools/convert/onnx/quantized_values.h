@@ -9,6 +9,16 @@
 
 namespace graft::convert {
 
+/// Weights that a file holds quantized, and what makes numbers of them: (weight - zero_point) * scale.
+struct QuantizedWeight {
+  const Record* weight = nullptr;  ///< `host` holds the integers
+  Record* scale = nullptr;
+  Record* zero_point = nullptr;  ///< may be null
+  std::int64_t axis = 0;         ///< of the weight's; one scale for each of it, or for each `block_size` of it
+  std::int64_t block_size = 0;
+  bool trained = false;  ///< becomes a parameter of f32 numbers that is quantized and back wherever it is read
+};
+
 /// A float of 8 or 4 bits: held, as every float, as f32.
 inline bool is_small_float(ElemType type) { return is_float(type) && elem_bits(type) <= 8; }
 /// An integer of 16 bits or fewer, or a small float: types of quantized numbers.

@@ -49,12 +49,18 @@ constexpr Harmless kHarmless[] = {
     {"Less", "axis", ""},
     // Only of a training step or of results that no output reads.
     {"BatchNormalization", "momentum", ""},
+    {"BatchNormalization", "is_test", ""},
     {"Dropout", "seed", ""},
     {"Dropout", "ratio", ""},
     {"Dropout", "is_test", ""},
     {"MaxPool", "storage_order", ""},
     // The order among equal or unsorted results is the runtime's choice.
     {"TopK", "sorted", ""},
+    // Says how the coefficients were trained; ONNX Runtime does not read it either.
+    {"ai.onnx.ml.LinearClassifier", "multi_class", ""},
+    // Each is of one kind of suppression.
+    {"tflite.DETECTION_POSTPROCESS", "detections_per_class", ""},
+    {"tflite.DETECTION_POSTPROCESS", "max_classes_per_detection", ""},
     // The branch that is not taken.
     {"If", "then_branch", ""},
     {"If", "else_branch", ""},
@@ -149,8 +155,7 @@ Status check_attributes_read(const OnnxNode& node) {
 
 bool may_ignore_input(const OnnxNode& node, std::size_t i) {
   const std::string kind = node.kind();
-  return std::ranges::any_of(kIgnoredInputs,
-                             [&](const IgnoredInput& one) { return one.op == kind && one.input == i; });
+  return std::ranges::any_of(kIgnoredInputs, [&](const IgnoredInput& one) { return one.op == kind && one.input == i; });
 }
 
 }  // namespace graft::convert

@@ -41,7 +41,9 @@ Status count_windows(AxisWindow& w, bool ceil_mode) {
     const auto room = add(w.in, Dim(w.slack));
     const auto steps = room ? divide_floor(*room, w.stride) : std::nullopt;
     const auto count = steps ? add(*steps, Dim(1)) : std::nullopt;
-    if (!count) return unsupported("its windows over the symbolic size ", w.in.text(), " cannot be written; bind it (--bind NAME=SIZE)");
+    if (!count)
+      return unsupported("its windows over the symbolic size ", w.in.text(),
+                         " cannot be written; bind it (--bind NAME=SIZE)");
     w.out = *count;
     return {};
   }
