@@ -56,7 +56,7 @@ constexpr Harmless kHarmless[] = {
     {"MaxPool", "storage_order", ""},
     // The order among equal or unsorted results is the runtime's choice.
     {"TopK", "sorted", ""},
-    // Says how the coefficients were trained; ONNX Runtime does not read it either.
+    // Says how the coefficients were trained; the scores are computed alike.
     {"ai.onnx.ml.LinearClassifier", "multi_class", ""},
     // Each is of one kind of suppression.
     {"tflite.DETECTION_POSTPROCESS", "detections_per_class", ""},
