@@ -132,7 +132,9 @@ class CsvScan {
       for (const std::size_t c : field.columns) look_at(c, field, seen_[f]);
       const bool texts = field.columns.size() == 1 &&
                          (field.role == Role::label || (field.role == Role::feature && options_.text_length > 0));
-      if (!seen_[f].numbers && !texts) return no_number(seen_[f]);
+      if (!seen_[f].numbers && (!texts || (field.role == Role::label && cut_in_two(seen_[f].odd)))) {
+        return no_number(seen_[f]);
+      }
     }
     return {};
   }
@@ -158,6 +160,13 @@ class CsvScan {
   }
 
   std::string delimiter_name() const { return table_.delimiter == '\t' ? "tab" : cat('"', table_.delimiter, '"'); }
+
+  /// A label such as "5;0" comes from numbers with decimal commas; one with a given delimiter= is what it says.
+  bool cut_in_two(const std::string& label) const {
+    const std::size_t at = label.find_first_of(";\t|");
+    double number = 0;
+    return options_.delimiter == 0 && at != std::string::npos && parse_number(label.substr(0, at), number);
+  }
 
   /// Says so where another delimiter, or a comma for a decimal point, may be what is meant.
   Status no_number(const Seen& seen) const {

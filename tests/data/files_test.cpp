@@ -290,6 +290,9 @@ TEST_F(Files, CsvDelimiters) {
                       "decimal point."),
             std::string::npos);
   EXPECT_NE(says("1,5;0\n2,5;1\n").find("delimiter= names another character"), std::string::npos);
+  EXPECT_NE(says("1,5;cat\n2,5;dog\n").find("delimiter= names another character"), std::string::npos);
+  EXPECT_EQ(first("1,5;0\n2,4;1\n", "?delimiter=,"), (std::vector<double>{1, 1})) << "a label as it is";
+  EXPECT_EQ(first("1,b|c\n2,a|c\n"), (std::vector<double>{1, 1})) << "a label as it is";
   EXPECT_NE(says("a|b\n1|0\n").find("1 column by its delimiter \",\""), std::string::npos);
   EXPECT_NE(says("a,b\n1,0\n", "?delimiter=1").find("must be one character between columns"), std::string::npos);
   for (const std::string& mark : {std::string("\xff\xfe"), std::string("\xfe\xff")}) {

@@ -1,44 +1,21 @@
-// Sparse tensors of TensorFlow Lite files, and an op that is none of the format's own.
+// Sparse tensors and halves of TensorFlow Lite files, and an op that is none of the format's own.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 
-#include "runtime/passes/bind.h"
-#include "runtime/reference/interpreter.h"
-#include "tests/support/model_tensors.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tflite_run.h"
 #include "tests/support/tflite_writer.h"
-#include "tools/convert/tflite/convert_tflite.h"
 #include "tools/convert/tflite/export_tflite.h"
 
 namespace graft::test::convert_tflite_sparse_test {
 namespace {
 
+using namespace tflite_run;
 using B = tfl::BuiltinOperator;
-using Floats = std::vector<double>;
-
-Result<convert::Converted> converted(const std::string& file) {
-  std::vector<std::uint64_t> aligned((file.size() + 7) / 8);
-  std::memcpy(aligned.data(), file.data(), file.size());
-  GRAFT_TRY_ASSIGN(convert::OnnxGraph graph,
-                   convert::read_tflite(std::as_bytes(std::span(aligned)).first(file.size()), {}));
-  return convert::convert_onnx(std::move(graph), "test.tflite", {}, nullptr);
-}
-
-Floats run(const std::string& file, const Floats& x) {
-  const auto result = converted(file);
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  if (!result.ok()) return {};
-  const Graph& graph = result->model.graph;
-  RefTensors tensors = weights_of(result->model);
-  const Value& in = graph.value(graph.find_value("x"));
-  tensors["x"] = RefTensor{in.shape.values(), x};
-  const Status status = interpret(graph, tensors);
-  EXPECT_TRUE(status.ok()) << status.message();
-  return tensors[graph.value(graph.outputs()[0].value).name].data;
-}
 
 std::unique_ptr<tfl::DimensionMetadataT> dense(int size) {
   auto made = std::make_unique<tfl::DimensionMetadataT>();
@@ -88,9 +65,9 @@ SparseFile rows() {
 
 TEST(ConvertTfliteSparse, RowsWithTheColumnsThatAreThere) {
   const Floats wanted = {0, 5, 0, 6, 0, 0, 0, 0, 7, 0, 0, 0};
-  EXPECT_EQ(run(rows<tfl::Int32VectorT>().file(), Floats(12, 0)), wanted);
-  EXPECT_EQ(run(rows<tfl::Uint16VectorT>().file(), Floats(12, 0)), wanted);
-  EXPECT_EQ(run(rows<tfl::Uint8VectorT>().file(), Floats(12, 0)), wanted);
+  EXPECT_EQ(run(rows<tfl::Int32VectorT>().file(), {{"x", Floats(12, 0)}}), wanted);
+  EXPECT_EQ(run(rows<tfl::Uint16VectorT>().file(), {{"x", Floats(12, 0)}}), wanted);
+  EXPECT_EQ(run(rows<tfl::Uint8VectorT>().file(), {{"x", Floats(12, 0)}}), wanted);
 }
 
 TEST(ConvertTfliteSparse, ColumnsFirstAndBlocks) {
@@ -99,7 +76,7 @@ TEST(ConvertTfliteSparse, ColumnsFirstAndBlocks) {
   columns.sparsity->traversal_order = {1, 0};
   columns.sparsity->dim_metadata.push_back(dense(4));
   columns.sparsity->dim_metadata.push_back(sparse<tfl::Int32VectorT>({0, 1, 1, 3, 3}, {2, 0, 1}));
-  EXPECT_EQ(run(columns.file(), Floats(12, 0)), (Floats{0, 0, 6, 0, 0, 0, 7, 0, 5, 0, 0, 0}));
+  EXPECT_EQ(run(columns.file(), {{"x", Floats(12, 0)}}), (Floats{0, 0, 6, 0, 0, 0, 7, 0, 5, 0, 0, 0}));
   // Two rows of blocks of 2 by 2; the second block of the first and the first of the second are there.
   SparseFile blocks({4, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
   blocks.sparsity->traversal_order = {0, 1, 2, 3};
@@ -108,7 +85,7 @@ TEST(ConvertTfliteSparse, ColumnsFirstAndBlocks) {
   blocks.sparsity->dim_metadata.push_back(sparse<tfl::Uint8VectorT>({0, 1, 2}, {1, 0}));
   blocks.sparsity->dim_metadata.push_back(dense(2));
   blocks.sparsity->dim_metadata.push_back(dense(2));
-  EXPECT_EQ(run(blocks.file(), Floats(16, 0)), (Floats{0, 0, 1, 2, 0, 0, 3, 4, 5, 6, 0, 0, 7, 8, 0, 0}));
+  EXPECT_EQ(run(blocks.file(), {{"x", Floats(16, 0)}}), (Floats{0, 0, 1, 2, 0, 0, 3, 4, 5, 6, 0, 0, 7, 8, 0, 0}));
 }
 
 TEST(ConvertTfliteSparse, NewWeightsAreNotWrittenThere) {
@@ -185,11 +162,49 @@ TEST(ConvertTfliteCustom, TransposedConvolutionWithABias) {
       wanted.insert(wanted.end(), {pixel * k + 0.5, pixel * 10 * k - 0.5});
     }
   }
-  EXPECT_EQ(run(options({1, 2, 2}), x), wanted);
-  EXPECT_EQ(run(options({2, 2, 2}), x), wanted);
+  EXPECT_EQ(run(options({1, 2, 2}), {{"x", x}}), wanted);
+  EXPECT_EQ(run(options({2, 2, 2}), {{"x", x}}), wanted);
   for (const std::vector<std::int32_t>& bad : {std::vector<std::int32_t>{1, 2}, {0, 2, 2}, {3, 2, 2}, {1, 0, 2}}) {
     EXPECT_FALSE(converted(options(bad)).ok());
   }
+}
+
+TEST(ConvertTfliteSparse, HalvesThatAreDequantizedServeEveryOperator) {
+  const std::vector<std::uint16_t> halves = {0x3c00, 0xc000, 0x3800};  // 1, -2, 0.5
+  for (const B op : {B::ADD, B::MUL, B::SUB, B::PRELU, B::MAXIMUM, B::SQUARED_DIFFERENCE, B::CONCATENATION}) {
+    const bool joined = op == B::CONCATENATION;
+    TfliteWriter w;
+    const int x = w.tensor("x", {2, 3}), y = w.tensor("y", {joined ? 4 : 2, 3}), f = w.tensor("f", {3}),
+              g = w.tensor("g", {2, 3});
+    const int h = w.constant("h", {3}, tfl::TensorType::FLOAT16, halves);
+    const std::vector<std::uint16_t> twice = {0x3c00, 0xc000, 0x3800, 0x3c00, 0xc000, 0x3800};
+    const int table = w.constant("table", {2, 3}, tfl::TensorType::FLOAT16, twice);
+    w.op(B::DEQUANTIZE, {h}, {f});
+    w.op(B::DEQUANTIZE, {table}, {g});
+    w.op(op, {x, joined ? g : f}, {y});
+    const Floats in = {1, -2, 0.25, -0.5, 3, -4};
+    const Floats got = run(w.file({x}, {y}), {{"x", in}});
+    ASSERT_EQ(got.size(), joined ? 12u : 6u) << tfl::EnumNameBuiltinOperator(op);
+    const double numbers[] = {1, -2, 0.5};
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const double a = in[i % 6], b = numbers[i % 3];
+      const double wanted = op == B::ADD                  ? a + b
+                            : op == B::MUL                ? a * b
+                            : op == B::SUB                ? a - b
+                            : op == B::PRELU              ? (a < 0 ? a * b : a)
+                            : op == B::MAXIMUM            ? std::max(a, b)
+                            : op == B::SQUARED_DIFFERENCE ? (a - b) * (a - b)
+                            : i < 6                       ? a
+                                                          : b;
+      EXPECT_NEAR(got[i], wanted, 1e-6) << tfl::EnumNameBuiltinOperator(op) << ' ' << i;
+    }
+  }
+  TfliteWriter w;
+  const int x = w.tensor("x", {2, 3}, tfl::TensorType::FLOAT16), f = w.tensor("f", {2, 3}), y = w.tensor("y", {2, 3});
+  const int one = w.floats("one", {1}, {1});
+  w.op(B::DEQUANTIZE, {x}, {f});
+  w.op(B::ADD, {f, one}, {y}, tfl::AddOptionsT{});
+  EXPECT_EQ(run(w.file({x}, {y}), {{"x", Floats{1, 2, 3, 4, 5, 6}}}), (Floats{2, 3, 4, 5, 6, 7}));
 }
 
 }  // namespace

@@ -6,61 +6,20 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include "platform/os/file.h"
-#include "runtime/passes/bind.h"
-#include "runtime/reference/interpreter.h"
-#include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tflite_run.h"
 #include "tests/support/tflite_writer.h"
-#include "tools/convert/tflite/convert_tflite.h"
 #include "tools/convert/tflite/export_tflite.h"
 
 namespace graft::test::convert_tflite_test {
 namespace {
 
+using namespace tflite_run;
 using B = tfl::BuiltinOperator;
-using Floats = std::vector<double>;
-
-Result<convert::Converted> converted(const std::string& file, const convert::TfliteOptions& options = {},
-                                     convert::Report* report = nullptr) {
-  // FlatBuffers wants its bytes aligned, as files and mappings are.
-  std::vector<std::uint64_t> aligned((file.size() + 7) / 8);
-  if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
-  const auto bytes = std::as_bytes(std::span(aligned)).first(file.size());
-  GRAFT_TRY_ASSIGN(convert::OnnxGraph graph, convert::read_tflite(bytes, options));
-  return convert::convert_onnx(std::move(graph), "test.tflite", {}, report);
-}
-
-/// The first output for these inputs, all symbols being `batch`.
-Floats output_of(const Model& model, const std::map<std::string, Floats>& inputs, std::int64_t batch = 1) {
-  Bindings bindings;
-  for (const std::string& symbol : model.graph.symbols()) bindings[symbol] = batch;
-  auto bound = graft::bind(model.graph, bindings);
-  EXPECT_TRUE(bound.ok()) << bound.status().message();
-  RefTensors tensors = weights_of(model);
-  for (const ValueId id : bound->inputs()) {
-    const Value& value = bound->value(id);
-    const auto given = inputs.find(value.name);
-    EXPECT_NE(given, inputs.end()) << value.name;
-    if (given == inputs.end()) return {};
-    tensors[value.name] = RefTensor{value.shape.values(), given->second};
-  }
-  const Status status = interpret(*bound, tensors);
-  EXPECT_TRUE(status.ok()) << status.message();
-  const Value& out = bound->value(bound->outputs()[0].value);
-  return status.ok() ? tensors[out.name].data : Floats{};
-}
-
-Floats run(const std::string& file, const std::map<std::string, Floats>& inputs,
-           const convert::TfliteOptions& options = {}) {
-  const auto result = converted(file, options);
-  EXPECT_TRUE(result.ok()) << result.status().message();
-  return result.ok() ? output_of(result->model, inputs) : Floats{};
-}
 
 void expect_near(const Floats& got, const Floats& wanted, double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), wanted.size());
@@ -389,6 +348,11 @@ TEST(ConvertTflite, ValuesOnTheFilesGridAreWithinItsStepOfTheFloats) {
   }
 }
 
+std::string contents_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 TEST(ConvertTflite, WeightsGoBackIntoTheFile) {
   const Quantized q = quantized_network();
   for (const std::string* file : {&q.floats, &q.ints}) {
@@ -398,8 +362,7 @@ TEST(ConvertTflite, WeightsGoBackIntoTheFile) {
     ASSERT_TRUE(result.ok());
     Model& model = result->model;
     ASSERT_TRUE(convert::export_tflite(os::system_files(), out, model, source).ok());
-    std::ifstream again(out, std::ios::binary);
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), *file);  // nothing was trained
+    EXPECT_EQ(contents_of_file(out), *file);  // nothing was trained
     // Larger numbers than the scales hold, and new biases.
     const ValueId k = model.graph.find_value("k"), kb = model.graph.find_value("kb");
     std::vector<float> larger = {5, -4, 3, 2, 0.5F, 0.25F, -0.75F, 1}, bias = {0.125F, -0.25F};
@@ -409,18 +372,12 @@ TEST(ConvertTflite, WeightsGoBackIntoTheFile) {
     ASSERT_TRUE(report.ok()) << report.status().message();
     EXPECT_EQ(report->tensors, 4u);
     EXPECT_EQ(report->notes.size(), file == &q.ints ? 1u : 0u);
-    std::ifstream trained(out, std::ios::binary);
-    const std::string bytes(std::istreambuf_iterator<char>(trained), {});
+    const std::string bytes = contents_of_file(out);
     EXPECT_EQ(bytes.size(), file->size());
     // Half a step of a weight (5 / 254, 0.005) times what is under it (2.1), for four pixels, times weights of 1.65.
     const double most = file == &q.ints ? 4 * 1.65 * 2.1 * (5.0 / 254 + 0.005) : 1e-6;
     expect_near(run(bytes, {{"x", q.x}}), output_of(model, {{"x", q.x}}), most);
   }
-}
-
-std::string contents_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 TEST(ConvertTflite, TensorsThatShareABufferGetTheirOwnWhereTheyDiffer) {
@@ -520,37 +477,6 @@ TEST(ConvertTflite, VariablesBecomeInputsAndOutputs) {
            "The variable \"gone\" is an input here, and \"gone/next\" an output: each run takes what the run "
            "before it returned, and the first zeros.";
   }));
-}
-
-TEST(ConvertTflite, HalvesThatAreDequantizedServeEveryOperator) {
-  const std::vector<std::uint16_t> halves = {0x3c00, 0xc000, 0x3800};  // 1, -2, 0.5
-  for (const B op : {B::ADD, B::MUL, B::SUB, B::PRELU, B::MAXIMUM, B::SQUARED_DIFFERENCE, B::CONCATENATION}) {
-    TfliteWriter w;
-    const int x = w.tensor("x", {2, 3}), y = w.tensor("y", {2, 3}), f = w.tensor("f", {3}), g = w.tensor("g", {2, 3});
-    const int h = w.constant("h", {3}, tfl::TensorType::FLOAT16, halves);
-    const std::vector<std::uint16_t> twice = {0x3c00, 0xc000, 0x3800, 0x3c00, 0xc000, 0x3800};
-    const int table = w.constant("table", {2, 3}, tfl::TensorType::FLOAT16, twice);
-    w.op(B::DEQUANTIZE, {h}, {f});
-    w.op(B::DEQUANTIZE, {table}, {g});
-    const bool rows = op == B::CONCATENATION;
-    w.op(op, {x, rows ? g : f}, {y});
-    const Floats in = waves(6);
-    const Floats got = run(w.file({x}, {y}), {{"x", in}});
-    ASSERT_EQ(got.size(), rows ? 12u : 6u) << tfl::EnumNameBuiltinOperator(op);
-    const double numbers[] = {1, -2, 0.5};
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const double a = in[i % 6], b = numbers[i % 3];
-      const double wanted = op == B::ADD                  ? a + b
-                            : op == B::MUL                ? a * b
-                            : op == B::SUB                ? a - b
-                            : op == B::PRELU              ? (a < 0 ? a * b : a)
-                            : op == B::MAXIMUM            ? std::max(a, b)
-                            : op == B::SQUARED_DIFFERENCE ? (a - b) * (a - b)
-                            : i < 6                       ? a
-                                                          : b;
-      EXPECT_NEAR(got[i], wanted, 1e-6) << tfl::EnumNameBuiltinOperator(op) << ' ' << i;
-    }
-  }
 }
 
 TEST(ConvertTflite, WhatIsNotSupportedIsToldAllAtOnce) {

@@ -144,8 +144,11 @@ class Reader {
 
   /// Only what something reads: the rest of a file costs nothing.
   Status read_constants() {
-    std::set<std::string_view> read;
-    for (const OnnxNode& node : out_.nodes) read.insert(node.inputs.begin(), node.inputs.end());
+    std::set<std::string_view> read, passed_on;
+    for (const OnnxNode& node : out_.nodes) {
+      read.insert(node.inputs.begin(), node.inputs.end());
+      if (node.op == "Identity") passed_on.insert(node.inputs.begin(), node.inputs.end());
+    }
     for (const OnnxValue& value : out_.outputs) read.insert(value.name);
     for (const TfliteTensor& tensor : file_.tensors()) {
       if (!read.contains(tensor.name)) continue;
@@ -153,6 +156,8 @@ class Reader {
         out_.initializers.push_back({tensor.name, nullptr, tensor.error, false});
       } else if (tensor.constant) {
         GRAFT_TRY_ASSIGN(HostTensor contents, TfliteFile::contents(tensor));
+        // DEQUANTIZE, an Identity here, makes float32 of halves.
+        if (contents.type == ElemType::f16 && passed_on.contains(tensor.name)) contents.type = ElemType::f32;
         out_.initializers.push_back({tensor.name, std::make_shared<HostTensor>(std::move(contents)), {}, false});
         quantized_ += tensor.quantization.given();
       }

@@ -197,6 +197,11 @@ Status cast(OpContext& c) {
   return {};
 }
 
+/// Quantized numbers are floats here already; constants of halves become float32 where they are read.
+Status dequantize(OpContext& c) {
+  return c.input(0).elem == ElemType::f16 && !c.input(0).constant ? cast(c) : same_Identity(c);
+}
+
 Status fully_connected(OpContext& c) {
   const auto* options = c.op.builtin_options_as_FullyConnectedOptions();
   if (options != nullptr && options->weights_format() != 0) return unsupported("its weights are shuffled");
@@ -332,7 +337,7 @@ const TfliteOp kTfliteMaths[] = {
     {B::ARG_MIN, 2, 2, arg_min},
     {B::CAST, 1, 1, cast},
     {B::QUANTIZE, 1, 1, same_Identity},
-    {B::DEQUANTIZE, 1, 1, same_Identity},
+    {B::DEQUANTIZE, 1, 1, dequantize},
     {B::DENSIFY, 1, 1, same_Identity},  // a sparse tensor is made dense where it is read
     {B::FULLY_CONNECTED, 2, 3, fully_connected},
     {B::BATCH_MATMUL, 2, 2, batch_matmul},
