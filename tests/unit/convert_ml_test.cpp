@@ -153,6 +153,18 @@ TEST(ConvertMl, LinearClassifiersGiveLabelsAndATensorOfProbabilities) {
             std::string::npos);
 }
 
+TEST(ConvertMl, ALinearClassifierOfLabelsAlone) {
+  OnnxParts p;
+  p.inputs = {named_value("X", {"batch", "3"})};
+  p.nodes = {ml_node("LinearClassifier", {"X"}, {"label"},
+                     {floats_attribute("coefficients", kCoefficients), ints_attribute("classlabels_ints", {5, 6, 7}),
+                      text_attribute("post_transform", "SOFTMAX")})};
+  p.outputs = {typed_value("label", {-1}, 7)};
+  const auto result = converted(onnx_file(p));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  expect_near(outputs_of(result->model, {{"X", {0.5, 3, 1, 3, -1, 0}}}, 2)[0], {7, 5});
+}
+
 TEST(ConvertMl, TrainedCoefficientsGoBackIntoTheirAttributes) {
   const TemporaryFolder folder;
   const std::string file = classifier(ints_attribute("classlabels_ints", {0, 1, 2}), "SOFTMAX");

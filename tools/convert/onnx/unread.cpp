@@ -54,6 +54,7 @@ constexpr Harmless kHarmless[] = {
     {"Dropout", "ratio", ""},
     {"Dropout", "is_test", ""},
     {"MaxPool", "storage_order", ""},
+    {"ai.onnx.ml.LinearClassifier", "post_transform", ""},
     // The order among equal or unsorted results is the runtime's choice.
     {"TopK", "sorted", ""},
     // Says how the coefficients were trained; the scores are computed alike.
@@ -61,6 +62,8 @@ constexpr Harmless kHarmless[] = {
     // Each is of one kind of suppression.
     {"tflite.DETECTION_POSTPROCESS", "detections_per_class", ""},
     {"tflite.DETECTION_POSTPROCESS", "max_classes_per_detection", ""},
+    // Of integers, which the rule refuses.
+    {"ai.onnx.ml.Imputer", "replaced_value_int64", ""},
     // The branch that is not taken.
     {"If", "then_branch", ""},
     {"If", "else_branch", ""},
