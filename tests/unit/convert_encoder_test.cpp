@@ -66,7 +66,7 @@ TEST(EncoderConfig, LiesAreToldApart) {
   expect_refused(with("hidden_size", "8"), "\"hidden_size\" is not an integer");
   expect_refused(with("num_hidden_layers", 0), "\"num_hidden_layers\" is not an integer between 1 and 1000");
   expect_refused(with("type_vocab_size", -2), "\"type_vocab_size\" is not an integer");
-  expect_refused(with("hidden_act", "swoosh"), "\"swoosh\" is not supported");
+  expect_refused(with("hidden_act", "swoosh"), "\"swoosh\" (\"hidden_act\") is not supported");
   expect_refused(with("id2label", Json::object()), "names 0 classes");
   expect_refused(with("quantization_config", {{"bits", 4}}), "quantized");
   Json roberta = bert();
