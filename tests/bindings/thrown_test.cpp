@@ -7,11 +7,11 @@
 #include <graft/convert.hpp>
 #include <graft/graft.hpp>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <type_traits>
-
 
 namespace {
 
@@ -138,7 +138,7 @@ TEST_F(Thrown, BySourcesAndSamples) {
                                              4096, "a source");
   EXPECT_THROW((void)context_->load(failing), Oops);
   auto model = mlp();
-  bool fails = true;
+  std::atomic<bool> fails = false;
   auto data = need(context_->data_from_callback(
       {{.name = "x", .dtype = GRAFT_F32, .dims = {kOracleInputs}},
        {.name = "label", .dtype = GRAFT_I32, .is_label = true}},
@@ -149,10 +149,12 @@ TEST_F(Thrown, BySourcesAndSamples) {
         return 1;
       }));
   auto training = need(model.trainer({.batch = kSamples, .data = &data}));
-  {
+  fails = true;
+  const auto next = [&] {
     auto loader = need(data.loader({.batch = kSamples, .in_order = true, .epochs = 1}));
-    EXPECT_THROW((void)training.train_next(loader), Oops);
-  }
+    (void)training.train_next(loader);
+  };
+  EXPECT_THROW(next(), Oops);
   fails = false;
   auto loader = need(data.loader({.batch = kSamples, .in_order = true, .epochs = 1}));
   EXPECT_TRUE(need(training.train_next(loader)).has_value());

@@ -78,7 +78,7 @@ class Resize(cli.CliTest):
             out.write("kind," + ",".join(f"p{i}" for i in range(784)) + "\n")
             for kind in ("adder", "owl", "lynx", "adder"):
                 out.write(kind + "," + ",".join(f"{number:.4f}" for number in cli.random_floats(784, 5)) + "\n")
-        said = self.graft("train", "three.graft", "--data", "csv:rows.csv?label=kind&shape=1x28x28", "--batch", 4, "--steps", 1,
+        said = self.graft("train", "three.graft", "--data", "csv:rows.csv?label=kind", "--batch", 4, "--steps", 1,
                           "--quiet", "-o", "t.graft")
         self.assertIn("t.graft", said)
         self.assertIn('["owl","lynx","adder"]', self.graft("info", "t.graft", "--json").replace(" ", "").replace('\\"', '"'))
