@@ -143,28 +143,6 @@ typedef struct graft_context_options { /* What a context is made with. */
    there was no memory for one. */
 GRAFT_API graft_status graft_context_create(const graft_context_options* options, graft_context** context);
 GRAFT_API void graft_context_destroy(graft_context* context);
-/* Cancels the call in progress on the context; without one, or if it no longer looks, the next call that looks. Exactly
-   one call returns GRAFT_CANCELLED for it, and no cancel is lost. May be called from any thread, from callbacks and
-   from signal handlers. Several cancels before that call returns count as one. A call looks before each submission to
-   the device: training, evaluation, running, generating and gradients. Planning looks between the orders that it tries,
-   and the making of sessions and generators after every few kernels. (For conversions see graft_convert_options.) A
-   submission that has begun is done first, so that a step that is a single submission ends with GRAFT_OK, and the next
-   call returns GRAFT_CANCELLED at once; graft_set_pace makes submissions shorter. All other calls (reading, saving,
-   setting inputs) neither look nor take the cancel away. Nothing has changed after GRAFT_CANCELLED, but that the
-   outputs of a session's last run are gone. A training step is left between two micro-batches, at the latest when the
-   one that has begun to change accumulators or parameters is done: ask again with the same samples, and it goes on to
-   the same bits. To cancel one call and never another, run it with a task: graft_task_cancel (graft/async.h). */
-GRAFT_API void graft_cancel(graft_context* context);
-/* Withdraws a graft_cancel that no call has returned GRAFT_CANCELLED for; 1 if there was one, else 0. From any thread.
-   For an app that cancelled a loop and has left it: its next call is then another one. */
-GRAFT_API int graft_uncancel(graft_context* context);
-/* How much of the device calls on this context take, from any thread, also while one is in progress. It changes no bit.
-   slice_ms: how long the device shall work at most before others get a turn, 0.5 to 60000; 0 for about 100. What was
-   longer twice is submitted in pieces from then on, large dispatches by their workgroups; the first runs, copies of
-   state, and kernels that a driver compiles at their first use may take longer.
-   duty: the share of time in which the device works, 0.01 to 1; 0 is 1. Calls rest in between, until graft_cancel.
-   With a slice the context logs its submissions. GRAFT_INVALID_ARGUMENT for numbers outside. */
-GRAFT_API graft_status graft_set_pace(graft_context* context, double slice_ms, double duty);
 /* The sentence of this thread's last call on the context that failed; "" if none did. Failures of other threads do not
    change it. */
 GRAFT_API const char* graft_message(const graft_context* context);

@@ -19,6 +19,7 @@
 #include "graft/async.hpp"
 #include "graft/base.hpp"
 #include "graft/data.hpp"
+#include "graft/head.hpp"
 #include "graft/importance.hpp"
 #include "graft/language.hpp"
 #include "graft/memory.hpp"
@@ -29,14 +30,6 @@
 
 namespace graft {
 inline namespace v0 {
-
-/// As graft_head_options.
-struct HeadOptions {
-  std::string output = {};                    ///< of the classes; empty: the model's only output
-  bool replace = false;                       ///< all rows begin anew; else old rows keep their bits
-  std::uint32_t seed = 0;                     ///< of new rows
-  std::vector<std::string> class_names = {};  ///< of the new classes (replace: of all)
-};
 
 /// A loaded model. What was made from it may outlive it.
 class Model {
@@ -160,15 +153,7 @@ class Model {
 
   /// Another number of classes for the last layer; see graft_model_resize_head.
   Status resize_head(std::int64_t classes, const HeadOptions& options = {}) {
-    const auto names = detail::raw_names(options.class_names);
-    auto raw = detail::sized<graft_head_options>();
-    raw.output = detail::or_null(options.output);
-    raw.classes = classes;
-    raw.replace = options.replace ? 1 : 0;
-    raw.seed = options.seed;
-    raw.class_names = names.data();
-    raw.class_name_count = names.size();
-    return status(graft_model_resize_head(handle_.get(), &raw));
+    return status(detail::resize_head(handle_.get(), classes, options));
   }
 
   /// Plans and records the model for one set of sizes.
