@@ -206,7 +206,7 @@ TEST_F(Sources, WrongSourcesAreOneSentenceAndNoModel) {
   refused(descriptor_source(-1, 0, 0), GRAFT_IO_ERROR, "descriptor -1");
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
-  refused(descriptor_source(pipe[0], 0, 100), GRAFT_CORRUPT, "ends at byte 0");
+  refused(descriptor_source(pipe[0], 0, 100), GRAFT_IO_ERROR, "is a pipe, not a regular file");
   ::close(pipe[0]);
   ::close(pipe[1]);
   const Opened opened(path_);
