@@ -125,7 +125,8 @@ class Delta(CliTest):
             self.assertIn("round 2: ", told)
             self.assertEqual("epsilon" in told, "--noise" in flags)
         # With noise each client is drawn by itself, so that rounds differ in their number; one without any has noise.
-        self.graft("simulate", "mlp.graft", "--clients", 8, *self.FEDERATED, "--rounds", 12, "--per-round", 2,
+        longer = [12 if before == "--rounds" else flag for before, flag in zip(("", *self.FEDERATED), self.FEDERATED)]
+        self.graft("simulate", "mlp.graft", "--clients", 8, *longer, "--per-round", 2,
                    "--clip-delta", 0.5, "--noise", 0.1, "--metrics", "metrics.jsonl")
         drawn = [row["clients"] for row in self.metrics("round")[1:]]
         self.assertGreater(len(set(drawn)), 2, drawn)

@@ -80,7 +80,7 @@ class Resume(CliTest):
                    says=("another optimizer",))
         # What the snapshot has and the command lacks counts, too.
         for more, says in ((("--matmul-precision", "high"), "another matmul-precision"),
-                           (("--freeze", "fc1.bias"), "another freeze")):
+                           (("--freeze", "fc1.weight"), "another freeze")):
             store = ("--checkpoint", more[1], "--checkpoint-every", 7)
             self.graft("train", "mlp.graft", *self.FLAGS, *store, *more)
             self.fails("train", "mlp.graft", *self.FLAGS, *store, "--resume", says=(says, more[1]))

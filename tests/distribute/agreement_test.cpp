@@ -8,6 +8,7 @@
 #include "platform/group/in_process.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/distribute/parcels.h"
+#include "runtime/distribute/start.h"
 #include "tests/support/freeze.h"
 #include "tests/support/trainer_fixture.h"
 
@@ -125,6 +126,59 @@ TEST_F(AgreementTest, Worker0EndsTheRunOfAll) {
       EXPECT_EQ(one.ended, asks == 0);
     }
   }
+}
+
+/// All of worker 0's state: parameters, optimizer, step, seed, place in the data, rate and what evaluations left.
+TEST_F(AgreementTest, WhoeverComesHasTheStateOfWorker0) {
+  const auto ends = group::in_process(2);
+  const test::TinyModel model = test::tiny_mlp(5, 7, 3);
+  const test::TinyData data = test::tiny_data(21, {5}, 3);
+  struct Had {
+    Status status;
+    train::TrainingState state;
+    double rate = 0;
+    test::Contents contents;
+    std::vector<std::byte> next;
+  } had[2];
+  const auto work = [&](std::size_t rank) -> Status {
+    GRAFT_TRY_ASSIGN(const auto device, test::test_device());
+    train::TrainOptions options;
+    options.batch = 8;
+    options.seed = rank == 0 ? 3 : 5;
+    train::TrainerOptions trainer_options;
+    trainer_options.request.evaluation = false;
+    trainer_options.request.samples = data.samples;
+    GRAFT_TRY_ASSIGN(const auto trainer, train::Trainer::create(*device, model.graph, model.weight_of(), options,
+                                                                data.fields, trainer_options));
+    const auto source = data.source();
+    GRAFT_TRY_ASSIGN(const auto loader, data::Loader::create(*source, {.batch = 8, .seed = 9}));
+    for (int step = 0; rank == 0 && step < 2; ++step) {
+      GRAFT_TRY_ASSIGN(const data::Batch* const batch, loader->next());
+      GRAFT_TRY(detail::to_status(trainer->train_step(*batch)));
+    }
+    if (rank == 0) {
+      trainer->state().monitors[0] = {.best = 0.25, .best_step = 1, .waited = 1, .seen = 2};
+      trainer->state().evaluated_at = 2;
+      GRAFT_TRY(trainer->set_learning_rate(0.125));
+    }
+    GRAFT_TRY(share_state(*ends[rank], *trainer, loader.get(), group::kNoDeadline));
+    had[rank].state = trainer->state();
+    had[rank].rate = trainer->options().optimizer.learning_rate;
+    had[rank].contents = test::contents_of(*trainer);
+    GRAFT_TRY_ASSIGN(const data::Batch* const batch, loader->next());
+    const auto field = batch->field(0);
+    had[rank].next.assign(field.begin(), field.end());
+    return ok_status();
+  };
+  std::thread other([&] { had[1].status = work(1); });
+  had[0].status = work(0);
+  other.join();
+  ASSERT_TRUE(had[0].status.ok() && had[1].status.ok()) << had[0].status.message() << had[1].status.message();
+  EXPECT_EQ(had[0].state.step, 2u);
+  EXPECT_EQ(had[1].state, had[0].state);
+  EXPECT_EQ(had[1].rate, 0.125);
+  EXPECT_EQ(had[1].contents, had[0].contents);
+  EXPECT_EQ(had[1].next, had[0].next);
 }
 
 TEST_F(AgreementTest, AParcelThatWasChangedOnItsWayIsRefused) {

@@ -55,6 +55,20 @@ TEST_F(KeptRules, ASnapshotThatFailedIsTakenAgain) {
     EXPECT_TRUE(run.checkpointer->flush().ok());
   }
   EXPECT_GT(k, 5u);
+  // After the second failure two steps pass.
+  CheckpointOptions options = in_folder(4);
+  ASSERT_TRUE(run.open(options, files).ok());
+  ASSERT_TRUE(run.run_to(3).ok());
+  files.state = {};
+  files.state.fail_call = 1;
+  files.state.keep_failing = true;
+  ASSERT_TRUE(run.run_to(5).ok());
+  EXPECT_EQ(newest(run), 0u);
+  files.state = {};
+  ASSERT_TRUE(run.run_to(6).ok());
+  EXPECT_EQ(newest(run), 0u);
+  ASSERT_TRUE(run.run_to(7).ok());
+  EXPECT_EQ(newest(run), 7u);
 }
 
 TEST_F(KeptRules, WhatIsNotSyncedIsSaid) {
@@ -112,6 +126,62 @@ TEST_F(KeptRules, AJournalWithAGapIsFollowedByASnapshot) {
     ASSERT_TRUE(run.checkpointer->take_over(run.loader.get()).ok());
     EXPECT_EQ(newest(run), gap ? 3u : 0u);
   }
+}
+
+/// The store of a worker that is gone: another goes on with it.
+TEST_F(KeptRules, WhoTakesAStoreOverHasItsState) {
+  Contents newest_contents;
+  {
+    KeptRun gone;
+    ASSERT_TRUE(gone.open(in_folder()).ok());
+    ASSERT_TRUE(gone.run_to(3).ok());
+    ASSERT_TRUE(gone.checkpointer->save().ok());
+    newest_contents = contents_of(*gone.trainer);
+    ASSERT_TRUE(gone.run_to(4).ok());
+  }
+  const auto take_over = [&](KeptRun& run) -> Status {
+    run.checkpointer.reset();
+    GRAFT_TRY_ASSIGN(run.checkpointer, Checkpointer::open(os::system_files(), in_folder(), *run.trainer, run.model,
+                                                          configuration_of(*run.trainer)));
+    return run.checkpointer->take_over(run.loader.get());
+  };
+  KeptRun behind;
+  behind.start();
+  ASSERT_TRUE(behind.run_to(2).ok());
+  const Status taken = take_over(behind);
+  ASSERT_TRUE(taken.ok()) << taken.message();
+  EXPECT_EQ(behind.trainer->state().step, 3u) << "the snapshot is newer than what it has";
+  EXPECT_EQ(contents_of(*behind.trainer), newest_contents);
+  behind.checkpointer.reset();
+
+  KeptRun other;
+  other.start();
+  ASSERT_TRUE(other.run_to(4).ok());
+  std::vector<float> bias(4);
+  const auto bytes = std::as_writable_bytes(std::span(bias));
+  ASSERT_TRUE(other.trainer->read("conv.bias", bytes).ok());
+  bias[0] += 1;
+  ASSERT_TRUE(other.trainer->write("conv.bias", bytes).ok());
+  EXPECT_TRUE(contains(take_over(other).message(), "it is another run's")) << "the journal has step 4 of another run";
+}
+
+/// What an evaluation has changed is part of the run's state.
+TEST_F(KeptRules, TheRateAndTheMonitorsComeBack) {
+  train::TrainingState state;
+  {
+    KeptRun run;
+    ASSERT_TRUE(run.open(in_folder()).ok());
+    ASSERT_TRUE(run.run_to(2).ok());
+    run.trainer->state().monitors[1] = {.best = 0.5, .best_step = 2, .waited = 1, .seen = 3};
+    run.trainer->state().evaluated_at = 2;
+    ASSERT_TRUE(run.trainer->set_learning_rate(0.00125).ok());
+    ASSERT_TRUE(run.checkpointer->save().ok());
+    state = run.trainer->state();
+  }
+  KeptRun run;
+  ASSERT_TRUE(run.open(in_folder()).ok());
+  EXPECT_EQ(run.trainer->state(), state);
+  EXPECT_EQ(run.trainer->options().optimizer.learning_rate, 0.00125);
 }
 
 /// Means over weighted rows go on with their weights, of the epoch and of a step that is half done.

@@ -176,6 +176,8 @@ TEST_F(Resume, RefusesAnotherModelAndOtherFrozenWeights) {
   options.with_changes = true;
   EXPECT_TRUE(contains(more.open(options).message(), "another model")) << "no change makes up for that";
   options.with_changes = false;
+  KeptRun thawed;
+  EXPECT_TRUE(contains(thawed.open(options).message(), "another freeze")) << "what only the snapshot has counts, too";
   TinyModel tiny = tiny_cnn(3, 0.4);
   tiny.weights.at("conv.weight")[0] += 1;
   KeptRun frozen(tiny);
