@@ -170,7 +170,7 @@ class OutputsTest(cli.CliTest):
                                       capture_output=True, text=True, timeout=20)
                 self.assertIn(done.returncode, (1, 2), done.stdout + done.stderr)
                 if done.returncode == 1:
-                    self.assertRegex(done.stderr, "pipe.*(not a regular file|no file|no folder|no checkpoint|not a directory)")
+                    self.assertRegex(done.stderr, "pipe.*(not a regular file|no file|neither an .onnx file|Not a directory)")
 
     def test_a_failed_save_is_kept_elsewhere(self):
         # The folder goes away while training runs; the model lands in the folder of temporary files.

@@ -1,6 +1,7 @@
 """What a terminal shows: nothing wider than it is, and no progress bar under other output."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -71,9 +72,10 @@ class TerminalTest(cli.CliTest):
         model = "a_network_whose_file_has_a_name.graft"
         train = ["train", "mlp.graft", "--data", "digits:?count=400", "--batch", 4, "--epochs", 1]
         self.graft(*train, "--quiet", "--checkpoint", "kept", "--checkpoint-every", 20)
-        self.graft("checkpoint", "tag", "kept", 1, "a_tag_that_is_much_longer_than_the_room_that_a_terminal_has_for_it")
+        numbers = [row["number"] for row in json.loads(self.graft("checkpoint", "list", "kept", "--json"))["snapshots"]]
+        self.graft("checkpoint", "tag", "kept", numbers[0], "a_tag_that_is_much_longer_than_the_room_that_a_terminal_has_for_it")
         for columns in (80, 60):
-            for command in (["info", model], ["checkpoint", "list", "kept"], ["checkpoint", "diff", "kept", 1, 2],
+            for command in (["info", model], ["checkpoint", "list", "kept"], ["checkpoint", "diff", "kept", *numbers[:2]],
                             ["verify", "mlp.graft"], [*train, "--eval", "digits:?count=40", "-o", "o.graft"]):
                 with self.subTest(columns=columns, command=command[:2]):
                     screen = self.shown(columns, *command)
@@ -111,6 +113,16 @@ class TerminalTest(cli.CliTest):
         wrote = lines.index("Wrote o.graft.")
         self.assertEqual([i for i in bars if i > wrote], [], lines)
         self.assertEqual(sum("200/200" in line for line in lines), 1, lines)
+
+    def test_all_output_goes_through_one_place(self):
+        tools = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools")
+        past = re.compile(r"std::(v?printf|puts|putchar)\(|std::(fprintf|fputs|fwrite)\([^;]*\bstd(out|err)\b|std::(cout|cerr|clog)")
+        for folder in ("graft", "bench", "common"):
+            for name in sorted(os.listdir(os.path.join(tools, folder))):
+                if name in ("terminal.cpp", "progress.cpp", "CMakeLists.txt"):
+                    continue
+                with open(os.path.join(tools, folder, name)) as file:
+                    self.assertIsNone(past.search(file.read()), f"{folder}/{name} writes past tools/common/terminal.h")
 
     def test_a_dumb_terminal_has_no_bars(self):
         train = ["train", "mlp.graft", "--data", "digits:?count=400", "--batch", 4, "--epochs", 1]

@@ -123,7 +123,7 @@ Status run_chat(const ChatArguments& options) {
     // A person sees what went wrong and may go on; a program must not take silence for an answer.
     const bool is_terminal = isatty(STDIN_FILENO) == 1;
     const auto ask = [&](std::string& line) {
-      if (is_terminal) std::fputs("> ", stderr);
+      if (is_terminal) to_stderr("> ");
       return static_cast<bool>(std::getline(std::cin, line));
     };
     for (std::string line; ask(line);) {
@@ -134,7 +134,7 @@ Status run_chat(const ChatArguments& options) {
       if (!heard.ok() && !is_terminal) return heard;
       if (!heard.ok()) to_stderr("graft: %s\n", heard.message().c_str());
     }
-    if (is_terminal) std::fputs("\n", stderr);
+    if (is_terminal) to_stderr("\n");
   }
   return close_context(std::move(context));
 }

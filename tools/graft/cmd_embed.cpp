@@ -157,7 +157,7 @@ Status run_embed(const EmbedArguments& options) {
   if (cut > 0) to_stderr("%td of %zu texts are longer than %zu tokens and cut.\n", cut, texts.size(), length);
   if (options.output.empty()) {
     const std::string lines = json_lines(all, width, texts, counts);
-    std::fwrite(lines.data(), 1, lines.size(), stdout);
+    static_cast<void>(write_stdout(lines));
     return {};
   }
   const bool npy = options.output.ends_with(".npy");

@@ -107,7 +107,7 @@ Status run_one(const GenerateArguments& options, graft_context* context, graft_m
   TextWishes wanted;
   TRY(wanted.read(options));
   if (options.echo && !options.json) {
-    std::fwrite(given.data(), 1, given.size(), stdout);
+    static_cast<void>(write_stdout(given));
     std::fflush(stdout);
   }
   const FirstUse first(context);

@@ -119,7 +119,7 @@ Status print_decoded(OpenTokenizer& tokenizer, const TokenizeArguments& options,
   if (options.json) {
     to_stdout("%s\n", json_text({{"text", text}, {"count", ids.size()}}, 2).c_str());
   } else {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    static_cast<void>(write_stdout(text));
     to_stdout("\n");
   }
   return {};

@@ -111,7 +111,7 @@ struct KernelProgress {
 };
 
 int print_piece(void*, const char* text, std::size_t bytes) {
-  return std::fwrite(text, 1, bytes, stdout) == bytes && std::fflush(stdout) == 0 ? 1 : 0;
+  return write_stdout({text, bytes}) && std::fflush(stdout) == 0 ? 1 : 0;
 }
 
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }

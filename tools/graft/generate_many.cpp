@@ -40,7 +40,7 @@ Status print_ready(const Outcomes& done, std::size_t& next, const std::vector<Pr
       continue;
     }
     const std::string text = (echo ? prompts[next].text : std::string()) + one->text + "\n";
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    if (!write_stdout(text) || std::fflush(stdout) != 0) {
       return error(Code::io_error, "What was generated could not be written to stdout.");
     }
   }

@@ -91,13 +91,14 @@ Status Outputs::file(const char* flag, const std::string& path) {
 Status Outputs::model(const char* flag, const std::string& path) {
   static constexpr const char* kOthers[] = {".gguf", ".onnx", ".tflite", ".safetensors", ".npz", ".npy",
                                             ".pt",   ".pth",  ".bin",    ".h5",          ".json"};
+  TRY(file(flag, path));
   const std::string ending = fs::path(path).extension().string();
   for (const char* const other : kOthers) {
     if (ending != other) continue;
     return invalid("The output \"", path, "\" (", flag, ") would be a .graft file, and its name ends in ", ending,
                    "; graft export writes models of other formats.");
   }
-  return file(flag, path);
+  return ok_status();
 }
 
 Status Outputs::stream(const char* flag, const std::string& path) {
