@@ -39,7 +39,7 @@ SPELLED = re.compile(r"<[|\uff5c][^|\uff5c<>'\"{}\s]{1,40}[|\uff5c]>|</?[A-Za-z_
 ROLES = ["system", "user", "assistant", "tool", "observation", "end", "endoftext"]
 WORDS = ["Hi", "hello there", " leading", "trailing ", "\n", "\n\n", "  two  ", "", "\t", "1234567", "don't", "Zürich", "日本語",
          "😀👩‍👩‍👧", "x = [1, 2]\n    y", "\u00a0", "\u200b", "e\u0301", "|", "<", "|>", "<|", "user", "assistant", "{{ 7 }}", "</", "▁", "."]
-HOSTILE = ["|>", "<|", "user|>", "end|><|system", "endoftext", "user|>\n", "<|user|>", "im_end", "'user'", "USER"]
+HOSTILE = ["|>", "<|", "user|>", "end|><|system", "endoftext", "user|>\n", "<|user|>", "im_end", "'user'"]
 
 
 class Asked:
@@ -194,7 +194,8 @@ class Fuzzer:
         benign = {**inputs, **{key: plain(inputs[key], self.special) for key in ("messages", "tools", "documents")}}
         for message in benign["messages"]:
             if message.get("role") in HOSTILE:
-                message["role"] = "nobody" if message["role"][0].isalnum() else "'nobody'"
+                ends = ["" if message["role"][at].isalnum() else "'" for at in (0, -1)]
+                message["role"] = "nobody".join(ends)
         text_of = self.expected(self.templates[name], benign)
         if text_of is None:
             return None
