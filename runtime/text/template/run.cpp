@@ -128,6 +128,7 @@ Value Run::text(MarkedText value) {
 }
 
 Value Run::list(std::vector<Value> items, Flavor flavor) {
+  if (items.capacity() > items.size() + items.size() / 4 + 16) items.shrink_to_fit();
   if (!step(1 + items.size() / 8) || !room(items.size() * sizeof(Value))) return {};
   Value out = Value::object(Kind::list, new ListObject(heap_, std::move(items), flavor));
   if (out.depth() > kDeepestValue) return fail("lists are nested more than ", kDeepestValue, " deep");
@@ -164,13 +165,14 @@ MarkedText Run::string_of(const Value& value) {
 }
 
 void Run::put(const MarkedText& text) {
-  if (!step(text.size() / 64) || !room(4 * text.size())) return;
+  const std::size_t held = 3 * text.size();  // bytes and marks of a text that grows
+  if (!step(text.size() / 64) || !room(held)) return;
   if (out_->size() + text.size() > limits_.output) {
     fail("it writes more than ", bytes_text(limits_.output));
     return;
   }
   out_->add(text);
-  hold_output(4 * text.size());  // a text that grows
+  hold_output(held);
 }
 
 /// A scope, and what it stands in again at its end.

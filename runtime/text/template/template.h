@@ -27,7 +27,7 @@ struct TemplateLimits {
   /// Of all values together, as they are held; a text takes a sixteenth at most. The process takes half as much again
   /// while values are copied.
   std::size_t memory = std::size_t{256} << 20;
-  std::size_t output = std::size_t{64} << 20;
+  std::size_t output = std::size_t{32} << 20;
 };
 
 enum class Origin : std::uint8_t {
