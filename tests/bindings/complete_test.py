@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Enums of C whose constants an app chooses or is told, and what they are called in Java, Swift and Python: there they stand in the
@@ -30,11 +31,20 @@ ENUMS = {
     "graft_cache_format": ("Generator.java:CacheFormat", "Generator.swift:CacheFormat", None),
     "graft_stop_reason": ("Generator.java:Reason", "Generator.swift:StopReason", None),
     "graft_element": ("InputFormat.java:Element", "Session.swift:Element", "_tensors.py:_ELEMENTS"),
-    "graft_loss": ("TrainerOptions.java:Loss", "TrainerOptions.swift:Loss", "_trainer.py:_LOSSES"),
-    "graft_optimizer": ("TrainerOptions.java:Optimizer", "TrainerOptions.swift:Optimizer", "_trainer.py:_OPTIMIZERS"),
-    "graft_schedule": ("TrainerOptions.java:Schedule", "TrainerOptions.swift:Schedule", "_trainer.py:_SCHEDULES"),
+    "graft_loss": ("TrainerOptions.java:Loss", "TrainerOptions.swift:Loss", "_trainer_options.py:LOSS_WORDS"),
+    "graft_optimizer": ("TrainerOptions.java:Optimizer", "TrainerOptions.swift:Optimizer", "_trainer_options.py:OPTIMIZER_WORDS"),
+    "graft_schedule": ("TrainerOptions.java:Schedule", "TrainerOptions.swift:Schedule", "_trainer_options.py:SCHEDULE_WORDS"),
 }
 FOLDERS = {"java": "platform/android/java/ai/graft", "swift": "platform/apple/Sources/Graft", "python": "platform/python/graft"}
+
+
+#: What tools/interface writes of the headers, by the name of the file.
+GENERATED = {}
+
+
+def generate(folder):
+    subprocess.run([sys.executable, "-B", ROOT / "tools/interface/generate.py", ROOT / "runtime/include/graft", folder], check=True)
+    GENERATED.update((path.name, path) for path in pathlib.Path(folder).rglob("*.*"))
 
 
 def text_of(paths):
@@ -139,15 +149,22 @@ def main():
     arguments.add_argument("--module")
     arguments.add_argument("--list", action="store_true", help="print what is missing, without left_out.txt")
     asked = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        generate(folder)
+        compare(asked)
+
+
+def compare(asked):
     functions, structs, enums = interface()
     if len(functions) < 200 or len(structs) < 60:
         sys.exit("The headers were not understood.")
     gaps = []
     camels = {name: re.compile(rf"\b{camel(name)}\b") for name in structs}
     for binding, files in {
-            "python": text_of([*(ROOT / "platform/python/native").glob("*.*")]),
-            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*")]),
-            "swift": text_of((ROOT / "platform/apple/Sources/Graft").glob("*.swift"))}.items():
+            "python": text_of([*(ROOT / "platform/python/native").glob("*.*"), GENERATED["python.h"]]),
+            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"]]),
+            "swift": text_of([*(ROOT / "platform/apple/Sources/Graft").glob("*.swift"),
+                              GENERATED["TrainerOptions.swift"]])}.items():
         there, words = functions_named(files, functions)
         if binding == "python":
             if not asked.module:
@@ -191,9 +208,12 @@ def main():
 def constants_there(binding, where):
     """How many constants an enum of that binding has."""
     file, name = where.split(":")
-    text = text_of([ROOT / FOLDERS[binding] / file]).popitem()[1]
+    path = GENERATED.get(file, ROOT / FOLDERS[binding] / file)
+    text = text_of([path]).popitem()[1]
     if binding == "python":
-        text = (ROOT / FOLDERS[binding] / file).read_text(encoding="utf-8")  # whose comments are others
+        text = path.read_text(encoding="utf-8")  # whose comments are others
+        if file in GENERATED:  # words and their numbers, of which some words have the same
+            return len(set(re.findall(r": (\d+)", re.search(rf"^{name} = (.*)$", text, flags=re.M).group(1))))
         return len(eval_words(re.search(rf"^{name} = (.*?\))$", text, flags=re.S | re.M).group(1)))
     start = re.search(rf"\benum {name}\b[^{{]*", text)
     body = balanced(text, start.end())
