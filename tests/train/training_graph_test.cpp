@@ -293,7 +293,7 @@ TEST(TrainingPlan, ABudgetBecomesAMicroBatch) {
 
 /// Thousands of layers: what grows with the square of their number would take minutes here.
 TEST(TrainingPlan, OfAChainOfThousandsOfLayers) {
-  constexpr int kLayers = 5000;
+  constexpr int kLayers = 3000;
   TinyModel model;
   Builder b(model.graph);
   ValueId x = model.input("x", {4});
