@@ -223,9 +223,15 @@ Status GgufReader::read_encoder() {
 
 Status GgufReader::read_windows() {
   if (arch_ != "gemma2" && arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
-  GRAFT_TRY_ASSIGN(const std::int64_t window, file_.has(key("attention.sliding_window"))
-                                                  ? size("attention.sliding_window")
-                                                  : Result<std::int64_t>(0));
+  // llama.cpp's converter writes 0 if a Phi-4 has no window.
+  const std::string name = key("attention.sliding_window");
+  std::int64_t window = 0;
+  if (file_.has(name)) {
+    GRAFT_TRY_ASSIGN(window, file_.integer(name));
+  }
+  if (window != 0) {
+    GRAFT_TRY_ASSIGN(window, size("attention.sliding_window"));
+  }
   if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
   // Each such layer sees everything.
   const std::size_t global = arch_ == "gemma3" ? 6 : arch_ == "gemma2" ? 2 : 0;

@@ -18,7 +18,7 @@ constexpr std::string_view kHarmless = R"(
   use_flash_attn use_flash_attention use_flash_attention_2 _flash_attn_2_enabled cache_implementation
   initializer_range initializer_factor init_std init_method attention_dropout hidden_dropout dropout resid_pdrop
   embd_pdrop attn_pdrop residual_dropout embedding_dropout classifier_dropout neftune_noise_alpha label_smoothing
-  id2label label2id num_labels classifier_pooling
+  id2label label2id num_labels _num_labels classifier_pooling xla_device eos_token_ids
   bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id cls_token_id mask_token_id decoder_start_token_id
   max_length min_length max_new_tokens do_sample early_stopping num_beams num_beam_groups diversity_penalty temperature
   top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size encoder_no_repeat_ngram_size
@@ -59,7 +59,7 @@ constexpr FamilyFields kFamilies[] = {
      {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-6,
         "rope_theta": 10000, "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 4096,
         "max_window_layers": 28})",
-      {}, R"({"attention_bias": [false]})"}},
+      "attention_bias"}},
     {"qwen3",
      {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-6,
         "head_dim": 128, "rope_theta": 10000, "tie_word_embeddings": false, "attention_bias": false,
@@ -116,7 +116,7 @@ constexpr FamilyFields kFamilies[] = {
           "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "tie_word_embeddings": true,
           "scale_attn_weights": true})",
       R"(n_ctx reorder_and_upcast_attn summary_type summary_use_proj summary_activation summary_proj_to_labels
-         summary_first_dropout)",
+         summary_first_dropout n_special predict_special_tokens)",
       R"({"scale_attn_by_inverse_layer_idx": [false]})"}},
     {"distilbert",
      {R"({"dim": null, "n_heads": null, "n_layers": null, "hidden_dim": null, "vocab_size": null,
