@@ -58,7 +58,7 @@ set_tests_properties(package/examples PROPERTIES LABELS quick TIMEOUT 30)
 
 # Each public header compiles without the others.
 add_test(NAME package/headers COMMAND ${CMAKE_COMMAND} -DCC=${CMAKE_C_COMPILER} -DCXX=${CMAKE_CXX_COMPILER}
-  -P ${PROJECT_SOURCE_DIR}/tests/package/headers.cmake)
+  -DINTERFACE=${GRAFT_INTERFACE_DIR} -P ${PROJECT_SOURCE_DIR}/tests/package/headers.cmake)
 set_tests_properties(package/headers PROPERTIES LABELS slow TIMEOUT 300)
 
 # The functions that shared libraries export.

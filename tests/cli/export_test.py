@@ -150,7 +150,7 @@ class ExportTest(FilesTest):
         self.write_imatrix("im.gguf", {name: [100.0, 100.0] + [0.01] * 30 for name in names})
         plain = self.told("tiny.graft", "-o", "plain.gguf", "--dtype", "q4_0")
         searched = self.told("tiny.graft", "-o", "searched.gguf", "--dtype", "q4_0", "--imatrix", "im.gguf")
-        self.assertIn("in 3 matrices", " ".join(searched["notes"]))
+        self.assertIn("of 3 matrices", " ".join(searched["notes"]))
         errors = {block["name"]: block for block in searched["blocks"]}
         self.assertEqual({block["name"] for block in plain["blocks"]}, set(errors))
         self.assertEqual({name for name, block in errors.items() if "weighted_error" in block}, set(names))
@@ -467,7 +467,7 @@ class AdapterTest(FilesTest):
         name = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
         changed = {
             "A and no B": {k: v for k, v in tensors.items() if k != name.replace("lora_A", "lora_B")},
-            "[rank, in]": {**tensors, name: ("F32", (4, 4), tensors[name][2])},
+            "by its matrices": {**tensors, name: ("F32", (4, 4), tensors[name][2])},
             "does not have": {k.replace("layers.1", "layers.7"): v for k, v in tensors.items()},
             "no matrix A or B": {**tensors, "base_model.model.model.norm.weight": ("F32", (1,), b"\0\0\0\0")},
             "1 magnitudes": {**tensors, name.replace("lora_A.weight", "lora_magnitude_vector"): ("F32", (1,), b"\0\0\0\0")},

@@ -1,8 +1,8 @@
 # Every public header compiles alone: those of C as C99 and those of C++ as C++20, without a warning.
-# cmake -DCC=... -DCXX=... -P headers.cmake
+# cmake -DCC=... -DCXX=... -DINTERFACE=BUILD/generated/interface -P headers.cmake
 cmake_minimum_required(VERSION 3.22)
 cmake_path(SET root NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/../..)
-set(folders ${root}/runtime/include ${root}/tools/convert/include ${root}/platform/codecs/include ${root}/platform/gloo/include)
+set(folders ${root}/runtime/include ${INTERFACE} ${root}/tools/convert/include ${root}/platform/codecs/include ${root}/platform/gloo/include)
 list(TRANSFORM folders PREPEND -I OUTPUT_VARIABLE includes)
 list(TRANSFORM folders APPEND /graft/*.h OUTPUT_VARIABLE c)
 list(TRANSFORM folders APPEND /graft/*.hpp OUTPUT_VARIABLE cxx)

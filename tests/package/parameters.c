@@ -89,6 +89,12 @@ int main(int argc, char** argv) {
     return fail(context, "trainer write");
   }
   graft_trainer_destroy(trainer);
+
+  /* Two classes more: the rows of the others keep their bits. */
+  graft_head_options head = {0};
+  head.struct_size = sizeof head;
+  head.classes = 12;
+  if (graft_model_resize_head(model, &head) != GRAFT_OK) return fail(context, "resize_head");
   graft_model_destroy(model);
   graft_context_destroy(context);
   free(x);

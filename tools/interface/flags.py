@@ -63,8 +63,10 @@ def flag_of(field, struct, enums):
     if field.ctype in enums:
         return f"  add_choice(app, \"{field.flag}\", {to}, k{camel(field.ctype)}Words, {text});"
     if field.is_switch:
-        name = f"{field.flag},!--no-{field.flag.removeprefix('--')}" if field.defaults else field.flag
-        return f"  app.add_flag(\"{name}\", {to}, {text});"
+        if field.defaults:
+            name = f"{field.flag},!--no-{field.flag.removeprefix('--')}"
+            return f"  app.add_flag_function(\"{name}\", [&options](std::int64_t given) {{ {to} = given > 0; }}, {text});"
+        return f"  app.add_flag(\"{field.flag}\", {to}, {text});"
     return f"  app.add_option(\"{field.flag}\", {to}, {text}){check_of(field)}{'->delimiter(' + chr(39) + ',' + chr(39) + ')' if field.count or field.is_list_of_names else ''};"
 
 
