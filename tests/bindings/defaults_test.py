@@ -114,7 +114,7 @@ def main():
         for model in ("one", "three", "sequence"):
             run(options.graft, "convert", folder / f"{model}.onnx", "-o", folder / f"{model}.graft")
         cases = {}  # runs by model and data, which one process does
-        for loss, optimizer in [("ce", name) for name in OPTIMIZERS] + [(name, "adamw") for name in LOSSES[1:]]:
+        for loss, optimizer in [("ce", name) for name in OPTIMIZERS] + [(name, "adamw") for name in ("mse", "l1", "bce", "focal", "huber", "smooth_l1")]:
             cases.setdefault(data_of(loss, folder), []).append((loss, optimizer))
         weights = set()
         for (model, spec), pairs in cases.items():
