@@ -122,7 +122,7 @@ class BadRequests(CliTest):
         train = ("train", "mlp.graft", "-o", "t.graft", "--data")
         self.fails(*train, "nonsense:", says=["nonsense"])
         self.fails(*train, "digits:", "--loss", "nonsense", says=["nonsense"])
-        self.fails(*train, "digits:", "--optimizer", "nonsense", says=["nonsense"])
+        self.refused(*train, "digits:", "--optimizer", "nonsense", names="nonsense")
         self.fails(*train, "digits:", "--loss-of", "nothing", says=["nothing"])
         self.fails(*train, "digits:", "--budget", "1KiB", says=["budget"])
         self.fails(*train, "digits:", "--budget", "much", says=["much"])

@@ -187,6 +187,7 @@ class Worker:
 
     def work(self, task):
         if task == "dies":
+            time.sleep(2)  # until the others are connected as well
             os._exit(3)
         if task in ("waits", "comes"):
             print("here", flush=True)

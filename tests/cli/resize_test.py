@@ -50,7 +50,7 @@ class Resize(cli.CliTest):
         images = cli.random_floats(8 * 784, 2)
         cli.save_npy(self.path("x.npy"), images, (8, 1, 28, 28))
         cli.save_npy(self.path("y.npy"), [0, 1, 2, 3, 4, 5, 6, 7], (8,), "i")
-        train = ("train", "--data", "npy:x.npy,y.npy", "--batch", 4, "--no-shuffle", "--epochs", 9, "--lr", "0.01",
+        train = ("train", "--data", "npy:x.npy,y.npy", "--batch", 4, "--no-shuffle", "--lr", "0.01",
                  "--checkpoint", "run", "--checkpoint-every", 2, "--quiet")
         self.graft(train[0], "mlp.graft", *train[1:], "--steps", 4, "-o", "t.graft")
         self.graft("resize", "mlp.graft", "--classes", 11, "-o", "wide.graft")

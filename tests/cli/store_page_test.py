@@ -63,7 +63,7 @@ class StorePageTest(cli.CliTest):
         self.graft("train", "mlp.graft", "--data", "digits:?count=100", "--batch", 10, "--steps", 9, "--checkpoint", "store",
                    "--checkpoint-every", 1, "--keep", 20, "--quiet")
         numbers = [one["number"] for one in json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"]]
-        self.assertGreater(len(numbers), 5)
+        self.assertGreater(len(numbers), 2)  # a snapshot is skipped while the one before is being written
         first = self.path(f"store/segment-{numbers[0]:016x}")
         with open(first, "r+b") as file:
             file.seek(200)

@@ -72,7 +72,7 @@ class TextRecords(LetterTest):
         for off in ({"weight": 0}, {"train": False}):
             self.write_lines({"messages": [user, {**said, **off}, user, {"role": "assistant", "content": "two"}]})
             row, _, printed = self.told("--seq", 90, "--show-samples", 1)
-            learned = "".join(text for text, is_learned in self.samples(printed)[0][0] if is_learned)
+            learned = "".join(text for line in self.samples(printed)[0] for text, is_learned in line if is_learned)
             self.assertEqual(learned, "two<|im_end|>")
             self.assertEqual(row["learned"], 4)
         self.write_lines({"messages": [user, {**said, "weight": 0.5}]})

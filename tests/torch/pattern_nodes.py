@@ -84,8 +84,9 @@ def attention_scores(mode):
         y, scores, weights = attended(q, k, v, mask=mask)
         net = Net(q=q, k=k, v=v, mask=mask)
         net.Attention("q", "k", "v", "mask", qk_matmul_output_mode=mode, outputs=["y", "", "", "scores"])
-        # The scores are asked for: nothing can be fused.
-        return net.finish(23, {"y": y, "scores": weights if mode == 3 else scores}, matmul=2, affine=1, add=1, softmax=1)
+        # The scores are asked for: nothing can be fused. A query whose keys are all masked gets zeros.
+        return net.finish(23, {"y": y, "scores": weights if mode == 3 else scores}, matmul=2, affine=1, add=1, softmax=1,
+                          reduce_max=1, full=2, greater=1, where=2)
     return make
 
 
