@@ -12,7 +12,7 @@
 #include "runtime/distribute/parcels.h"
 #include "runtime/distribute/slot_sum.h"
 #include "runtime/distribute/slot_transfer.h"
-#include "runtime/train/slots.h"
+#include "runtime/train/plan/slots.h"
 
 namespace graft::distribute {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/train/slots.h"
+#include "runtime/train/plan/slots.h"
 
 namespace graft::distribute {
 namespace {

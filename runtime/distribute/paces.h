@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/train/worker_section.h"
+#include "runtime/train/plan/worker_section.h"
 
 namespace graft::distribute {
 

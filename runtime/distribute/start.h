@@ -7,7 +7,7 @@
 
 #include "platform/group/group.h"
 #include "runtime/data/loader.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/run/trainer.h"
 
 namespace graft::distribute {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "platform/gpu/gpu.h"
-#include "runtime/exec/kernel_cache.h"
+#include "runtime/kernels/kernel_cache.h"
 #include "runtime/plan/plan.h"
 
 namespace graft {

@@ -13,7 +13,7 @@
 #include "runtime/core/narrow.h"
 #include "runtime/core/quantized.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 
 namespace graft {
 namespace {

@@ -40,7 +40,7 @@ inline Binding as_stored(Binding binding) {
 }
 
 /// Low-precision storage of a dispatch's bindings, two bits each from binding 0 on: as the kernel declares them, or f32
-/// elements rounded to 16 bits. low_precision_kernel() (runtime/exec/low_precision_kernel.h) makes such kernels.
+/// elements rounded to 16 bits. low_precision_kernel() (runtime/kernels/low_precision_kernel.h) makes such kernels.
 using BindingStorage = std::uint64_t;
 inline constexpr std::size_t kMaxLowPrecisionBindings = 32;
 enum class Stored : std::uint8_t { declared = 0, f16 = 1, bf16 = 2 };

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "runtime/core/graph_text.h"
-#include "runtime/exec/kernel_proof.h"
 #include "runtime/exec/plan_fused.h"
+#include "runtime/kernels/kernel_proof.h"
 #include "runtime/session/session.h"
 
 namespace graft {

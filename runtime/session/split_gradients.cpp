@@ -5,7 +5,7 @@
 
 #include "platform/base/checked.h"
 #include "runtime/core/op_id.gen.h"
-#include "runtime/train/training_graph.h"
+#include "runtime/train/step/training_graph.h"
 
 namespace graft {
 namespace {

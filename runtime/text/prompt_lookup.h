@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 
 namespace graft::text {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "platform/base/status.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 
 namespace graft::text {
 

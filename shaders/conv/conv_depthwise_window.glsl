@@ -3,7 +3,7 @@
 // that the lines under it are read as runs of memory, which caches fetch ahead. The input columns that it sees stay in
 // registers (or on its stack), so that each input is loaded about once.
 // WINDOW_PAIRS: eight channels instead, so that the lanes together read longer runs and in fewer loads
-// (runtime/exec/wide_kernel.h).
+// (runtime/kernels/wide_kernel.h).
 // Before the include: `p` and the buffer X { Run x[]; }, Run as below.
 layout(local_size_x = 8) in;
 layout(constant_id = 0) const uint kKh = 3;

@@ -21,7 +21,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tar.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::onnx_cases_test {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/distribute/start.h"
-#include "runtime/train/fit.h"
+#include "runtime/train/run/fit.h"
 #include "tests/support/trainer_fixture.h"
 
 namespace graft::distribute::workers_test {

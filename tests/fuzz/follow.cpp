@@ -9,10 +9,10 @@
 #include "runtime/exec/plan_fused.h"
 #include "runtime/plan/stream_choice.h"
 #include "runtime/session/session.h"
-#include "runtime/text/tokenizer.h"
-#include "runtime/text/vocabulary_bytes.h"
-#include "runtime/train/training_graph.h"
-#include "runtime/train/training_plan.h"
+#include "runtime/text/tokenizer/tokenizer.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
+#include "runtime/train/plan/training_plan.h"
+#include "runtime/train/step/training_graph.h"
 
 namespace graft::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include "platform/base/status.h"
 #include "platform/gpu/target.h"
 #include "runtime/model/model.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 
 namespace graft::fuzz {
 

@@ -1,7 +1,7 @@
 // Language models in GGUF files: metadata, tokenizer, tensors, the graph that is made of them, and its plan.
 #include <cstdint>
 
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tools/convert/language_model/convert_decoder.h"

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 using namespace graft::fuzz;
 

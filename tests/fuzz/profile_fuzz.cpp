@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "platform/base/hash.h"
-#include "runtime/session/self_test/device_profile.h"
+#include "runtime/self_test/device_profile.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/data/loader.h"
-#include "runtime/session/text_spec.h"
+#include "runtime/language/text_spec.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"

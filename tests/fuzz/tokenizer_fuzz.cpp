@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"

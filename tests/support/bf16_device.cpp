@@ -3,7 +3,7 @@
 #include <list>
 #include <string_view>
 
-#include "runtime/exec/spirv_module.h"
+#include "runtime/kernels/spirv_module.h"
 
 namespace graft::test {
 namespace {

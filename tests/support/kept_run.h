@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/session/checkpoint/checkpointing.h"
-#include "runtime/session/training.h"
+#include "runtime/run_state/checkpointing.h"
+#include "runtime/run_state/training.h"
 #include "tests/support/c_api.h"
 #include "tests/support/trainer_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "runtime/passes/bind.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tools/convert/decoder/decoder_graph.h"
 
 namespace graft::test {

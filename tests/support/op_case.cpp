@@ -9,7 +9,7 @@
 #include "runtime/core/quantized.h"
 #include "runtime/reference/device_run.h"
 #include "runtime/reference/probe.h"
-#include "runtime/session/self_test/low_precision_graph.h"
+#include "runtime/self_test/low_precision_graph.h"
 #include "tests/support/run_graph.h"
 
 namespace graft::test {

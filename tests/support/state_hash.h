@@ -9,7 +9,7 @@
 
 #include "platform/base/hash.h"
 #include "platform/base/text.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/run/trainer.h"
 
 namespace graft::test {
 

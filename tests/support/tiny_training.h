@@ -10,7 +10,7 @@
 #include "runtime/core/build.h"
 #include "runtime/data/random.h"
 #include "runtime/data/source.h"
-#include "runtime/train/trainer.h"
+#include "runtime/train/run/trainer.h"
 
 namespace graft::test {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/train/trainer.h"
+#include "runtime/train/run/trainer.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/tiny_training.h"
 

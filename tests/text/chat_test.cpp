@@ -1,4 +1,4 @@
-#include "runtime/text/chat.h"
+#include "runtime/text/chat/chat.h"
 
 #include <gtest/gtest.h>
 

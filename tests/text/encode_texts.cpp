@@ -10,8 +10,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/text/chat.h"
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/chat/chat.h"
+#include "runtime/text/tokenizer/tokenizer.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "runtime/text/grammar/json_schema.h"
 #include "runtime/text/grammar/matcher.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::grammar_test {
 namespace {

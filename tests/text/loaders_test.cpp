@@ -6,7 +6,7 @@
 #include <random>
 
 #include "platform/os/file.h"
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/tokenizer/tokenizer.h"
 #include "tests/support/paths.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 

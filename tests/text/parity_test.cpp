@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/text/tokenizer.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/tokenizer.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/support/paths.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"

@@ -1,13 +1,13 @@
 // The tokenizer's own rules on small vocabularies, and Unicode's normal forms.
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/text/byte_alphabet.h"
-#include "runtime/text/pattern.h"
-#include "runtime/text/split.h"
-#include "runtime/text/unicode.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/byte_alphabet.h"
+#include "runtime/text/tokenizer/split.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
+#include "runtime/text/unicode/pattern.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::tokenizer_test {
 namespace {

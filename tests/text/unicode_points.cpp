@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "platform/os/file.h"
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/tokenizer/tokenizer.h"
 #include "tests/support/paths.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/tokenizer_write.h"

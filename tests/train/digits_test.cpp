@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "runtime/data/digits.h"
-#include "runtime/train/fit.h"
+#include "runtime/train/run/fit.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/tiny_training.h"
 

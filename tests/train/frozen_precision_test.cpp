@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "runtime/core/op_id.gen.h"
+#include "runtime/language/generator.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/generator.h"
+#include "runtime/run_state/training.h"
 #include "runtime/session/session.h"
-#include "runtime/session/training.h"
 #include "tests/support/letter_model.h"
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"

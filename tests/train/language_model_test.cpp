@@ -7,11 +7,11 @@
 #include <set>
 
 #include "platform/gpu/presets.h"
+#include "runtime/language/text_data.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/reference/device_run.h"
-#include "runtime/session/text_data.h"
-#include "runtime/session/training.h"
-#include "runtime/train/training_graph.h"
+#include "runtime/run_state/training.h"
+#include "runtime/train/step/training_graph.h"
 #include "tests/support/run_graph.h"
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"

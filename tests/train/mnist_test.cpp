@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "runtime/data/spec.h"
-#include "runtime/train/fit.h"
+#include "runtime/train/run/fit.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/paths.h"
 #include "tests/support/tiny_training.h"

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/train/evaluated.h"
-#include "runtime/train/optimizer.h"
-#include "runtime/train/training_plan.h"
+#include "runtime/train/plan/training_plan.h"
+#include "runtime/train/run/evaluated.h"
+#include "runtime/train/step/optimizer.h"
 
 namespace graft::train::options_test {
 namespace {

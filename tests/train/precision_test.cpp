@@ -6,7 +6,7 @@
 #include "runtime/core/build.h"
 #include "runtime/data/digits.h"
 #include "runtime/passes/precision.h"
-#include "runtime/train/optimizer.h"
+#include "runtime/train/step/optimizer.h"
 #include "tests/support/kept_run.h"
 #include "tests/support/run_graph.h"
 

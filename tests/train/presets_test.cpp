@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/session/training.h"
+#include "runtime/run_state/training.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/trainer_fixture.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "platform/null/null_device.h"
-#include "runtime/session/self_test/self_test.h"
+#include "runtime/self_test/self_test.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/trainer_fixture.h"
 

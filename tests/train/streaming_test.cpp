@@ -8,12 +8,12 @@
 #include <set>
 
 #include "runtime/core/op_id.gen.h"
+#include "runtime/language/generator.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/plan/hazards.h"
 #include "runtime/plan/stream_choice.h"
-#include "runtime/session/generator.h"
+#include "runtime/run_state/training.h"
 #include "runtime/session/session.h"
-#include "runtime/session/training.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/letter_model.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "runtime/core/op_id.gen.h"
-#include "runtime/train/fit.h"
+#include "runtime/train/run/fit.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/trainer_fixture.h"
 

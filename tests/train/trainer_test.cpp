@@ -1,7 +1,7 @@
 // ctest: slow (dozens of small trainers; a software driver compiles their kernels)
 // The whole step on a device: gradients, accumulation, clipping, freezing, optimizers.
-#include "runtime/train/trainer.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/train/run/trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The graphs of training: what they hold, and what is said where none can be built. No device.
-#include "runtime/train/training_graph.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/train/step/training_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "runtime/exec/memory.h"
 #include "runtime/passes/train_mode.h"
 #include "runtime/plan/hazards.h"
-#include "runtime/train/training_plan.h"
+#include "runtime/train/plan/training_plan.h"
 #include "tests/support/tiny_decoder.h"
 #include "tests/support/tiny_training.h"
 

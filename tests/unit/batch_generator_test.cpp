@@ -1,5 +1,5 @@
 // Several texts at once: each is what it is alone, whoever comes and goes beside it.
-#include "runtime/session/batch_generator.h"
+#include "runtime/language/batch_generator.h"
 
 #include <gtest/gtest.h>
 

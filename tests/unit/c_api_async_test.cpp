@@ -9,7 +9,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 
 namespace graft::test::c_api_async_test {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "runtime/data/spec.h"
-#include "runtime/session/training.h"
-#include "runtime/train/fit.h"
+#include "runtime/run_state/training.h"
+#include "runtime/train/run/fit.h"
 #include "tests/support/c_api.h"
 
 namespace graft::test::c_api_data_test {

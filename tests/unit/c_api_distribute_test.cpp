@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "platform/group/in_process.h"
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 

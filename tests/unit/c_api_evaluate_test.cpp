@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "graft/language.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

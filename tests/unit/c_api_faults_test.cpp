@@ -12,7 +12,7 @@
 #include <memory>
 #include <set>
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/fault_files.h"
 #include "tests/support/heap_faults.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/c_api/c_handles.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/c_api/c_handles.h"
 #include "runtime/core/op_id.gen.h"
-#include "runtime/session/c_api/c_handles.h"
-#include "runtime/session/checkpoint/resize_head.h"
+#include "runtime/run_state/resize_head.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 

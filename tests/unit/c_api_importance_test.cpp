@@ -7,7 +7,7 @@
 #include <map>
 
 #include "runtime/core/op_id.gen.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

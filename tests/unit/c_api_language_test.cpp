@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

@@ -1,7 +1,7 @@
 // graft/memory.h: budgets of running trainers, fetched values, gradients in pieces.
 #include <cmath>
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/parse_graph.h"
 #include "tests/support/state_hash.h"

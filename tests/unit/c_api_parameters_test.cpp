@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/c_api/c_handles.h"
 #include "runtime/core/source_order.h"
-#include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/parameters.h"
 #include "tests/support/c_api.h"
 #include "tests/support/fault_files.h"

@@ -6,7 +6,7 @@
 #include "graft/embed.h"
 #include "graft/language.h"
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"
 

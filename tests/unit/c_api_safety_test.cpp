@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/session/c_api/c_handles.h"
+#include "runtime/c_api/c_handles.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 

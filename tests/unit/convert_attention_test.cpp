@@ -7,7 +7,7 @@
 #include "runtime/core/graph_text.h"
 #include "runtime/core/op_id.gen.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_attention_test {
 namespace {

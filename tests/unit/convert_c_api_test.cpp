@@ -7,7 +7,7 @@
 #include "tests/support/c_api.h"
 #include "tests/support/paths.h"
 #include "tools/convert/gguf/imatrix.h"
-#include "tools/convert/onnx/example_onnx.h"
+#include "tools/convert/onnx/examples/example_onnx.h"
 
 namespace graft::test::convert_c_api_test {
 namespace {

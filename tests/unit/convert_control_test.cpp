@@ -6,7 +6,7 @@
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
 #include "tests/support/run_graph.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_control_test {
 namespace {

@@ -13,8 +13,8 @@
 #include "tests/support/counted_rows.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/example_onnx.h"
+#include "tools/convert/onnx/examples/example_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_counted_test {
 namespace {

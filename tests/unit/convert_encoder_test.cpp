@@ -5,7 +5,7 @@
 #include <iterator>
 #include <span>
 
-#include "runtime/session/text_inputs.h"
+#include "runtime/language/text_inputs.h"
 #include "tests/support/paths.h"
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/huggingface/hf_config.h"

@@ -6,7 +6,7 @@
 
 #include "tests/support/onnx_writer.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_hostile_test {
 namespace {

@@ -14,9 +14,9 @@
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/export_onnx.h"
-#include "tools/convert/onnx/write_onnx.h"
+#include "tools/convert/onnx/export/export_onnx.h"
+#include "tools/convert/onnx/export/write_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_ml_test {
 namespace {

@@ -4,7 +4,7 @@
 #include "runtime/passes/bind.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_numbers_test {
 namespace {

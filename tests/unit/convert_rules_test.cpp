@@ -3,8 +3,8 @@
 
 #include "runtime/core/graph_text.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/onnx_messages.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
+#include "tools/convert/onnx/proto/onnx_messages.h"
 
 namespace graft::test::convert_rules_test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "tests/support/onnx_writer.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/export_onnx.h"
+#include "tools/convert/onnx/export/export_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_untrained_test {
 namespace {

@@ -9,8 +9,8 @@
 #include "runtime/passes/pipeline.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/example_onnx.h"
+#include "tools/convert/onnx/examples/example_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::convert_values_test {
 namespace {

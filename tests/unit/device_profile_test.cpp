@@ -1,4 +1,4 @@
-#include "runtime/session/self_test/device_profile.h"
+#include "runtime/self_test/device_profile.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "platform/gpu/quirks.h"
 #include "platform/gpu/with_target.h"
 #include "runtime/exec/run_once.h"
-#include "runtime/exec/wide_kernel.h"
+#include "runtime/kernels/wide_kernel.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"
 

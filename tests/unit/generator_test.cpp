@@ -1,6 +1,6 @@
 // Generation: what caches give is what the whole model gives; how a text ends; what is refused.
-#include "runtime/session/generator.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/language/generator.h"
 
 #include <gtest/gtest.h>
 

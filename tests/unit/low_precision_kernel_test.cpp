@@ -1,5 +1,5 @@
 // Kernels over 16-bit elements: every kernel can be made so, for every device, and rounds as the host does.
-#include "runtime/exec/low_precision_kernel.h"
+#include "runtime/kernels/low_precision_kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "runtime/train/loss_terms.h"
+#include "runtime/train/step/loss_terms.h"
 #include "tools/common/options.h"
 
 namespace graft::test::names_test {

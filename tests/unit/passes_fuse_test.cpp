@@ -13,7 +13,7 @@
 #include "runtime/exec/run_once.h"
 #include "runtime/passes/fuse.h"
 #include "runtime/reference/interpreter.h"
-#include "runtime/session/self_test/low_precision_graph.h"
+#include "runtime/self_test/low_precision_graph.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/networks.h"

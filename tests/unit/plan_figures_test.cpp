@@ -11,7 +11,7 @@
 #include "platform/gpu/presets.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/model/model.h"
-#include "runtime/train/training_plan.h"
+#include "runtime/train/plan/training_plan.h"
 #include "tests/support/golden.h"
 #include "tests/support/networks.h"
 #include "tests/support/tiny_decoder.h"

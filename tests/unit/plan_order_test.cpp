@@ -8,7 +8,7 @@
 
 #include "runtime/core/op_id.gen.h"
 #include "runtime/plan/schedule.h"
-#include "runtime/train/training_graph.h"
+#include "runtime/train/step/training_graph.h"
 #include "tests/support/plan_checks.h"
 #include "tests/support/tiny_training.h"
 

@@ -1,7 +1,7 @@
 // Probes of the self-test use the kernels that they are for: every kernel of the table is in the plan of some probe, on
 // devices made up to choose it.
-#include "runtime/session/self_test/self_test_probes.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/self_test/self_test_probes.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 #include "platform/gpu/presets.h"
 #include "runtime/core/op_def.h"
-#include "runtime/exec/low_precision_kernel.h"
-#include "runtime/session/self_test/probe_plans.h"
+#include "runtime/kernels/low_precision_kernel.h"
+#include "runtime/self_test/probe_plans.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/plan_checks.h"
 

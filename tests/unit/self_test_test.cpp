@@ -1,7 +1,7 @@
 // The start-up self-test: on a device that is right, on one that computes nothing, on one with a single wrong kernel,
 // and where the process dies in it.
-#include "runtime/session/self_test/self_test.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/self_test/self_test.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@
 #include "platform/null/null_device.h"
 #include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
-#include "runtime/session/self_test/low_precision_graph.h"
+#include "runtime/self_test/low_precision_graph.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/bf16_device.h"
 #include "tests/support/edited_device.h"

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <random>
 
+#include "runtime/c_api/c_handles.h"
+#include "runtime/language/batch_generator.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/batch_generator.h"
-#include "runtime/session/c_api/c_handles.h"
 #include "runtime/session/session.h"
 #include "tests/support/c_api.h"
 #include "tests/support/letter_model.h"

@@ -1,11 +1,11 @@
 // Bindings that share a storage buffer: which may, and that every kernel can be made so (unit/shared_buffers runs
 // them).
-#include "runtime/exec/share_kernel.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/kernels/share_kernel.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/exec/wide_kernel.h"
+#include "runtime/kernels/wide_kernel.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/networks.h"
 #include "tests/support/spirv_files.h"

@@ -10,7 +10,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/data/random.h"
 #include "runtime/exec/plan_fused.h"
-#include "runtime/session/self_test/self_test_probes.h"
+#include "runtime/self_test/self_test_probes.h"
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"

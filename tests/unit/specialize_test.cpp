@@ -1,11 +1,11 @@
 // Kernels with plain constants in place of specialization constants.
-#include "runtime/exec/specialize.h"
 #include "runtime/core/op_id.gen.h"
+#include "runtime/kernels/specialize.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/exec/shuffle_kernel.h"
-#include "runtime/exec/spirv_module.h"
+#include "runtime/kernels/shuffle_kernel.h"
+#include "runtime/kernels/spirv_module.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/op_case.h"
 #include "tests/support/run_graph.h"

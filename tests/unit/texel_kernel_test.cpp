@@ -1,12 +1,12 @@
 // Buffers read as texels: every kernel can be made so (unit/exec_network compares the bits).
-#include "runtime/exec/texel_kernel.h"
+#include "runtime/kernels/texel_kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "platform/gpu/quirks.h"
-#include "runtime/exec/wide_kernel.h"
+#include "runtime/kernels/wide_kernel.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/spirv_files.h"
 

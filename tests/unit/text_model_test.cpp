@@ -1,5 +1,5 @@
 // What a model itself says of the text that it was made for.
-#include "runtime/session/text_model.h"
+#include "runtime/language/text_model.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "runtime/data/loader.h"
-#include "runtime/session/text_layout.h"
-#include "runtime/session/text_records.h"
-#include "runtime/session/text_spec.h"
+#include "runtime/language/text_layout.h"
+#include "runtime/language/text_records.h"
+#include "runtime/language/text_spec.h"
 #include "tests/support/letter_model.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,5 +1,5 @@
 // Vectors as pairs of 64-bit integers: every kernel can be made so (unit/exec_network compares the bits).
-#include "runtime/exec/wide_kernel.h"
+#include "runtime/kernels/wide_kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include "tests/support/model_tensors.h"
 #include "tests/support/parse_graph.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/write_onnx.h"
+#include "tools/convert/onnx/export/write_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::write_onnx_test {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/train/training_plan.h"
+#include "runtime/train/plan/training_plan.h"
 #include "tools/common/options.h"
 
 namespace graft::cli {

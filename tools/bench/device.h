@@ -7,7 +7,7 @@
 
 #include "platform/vulkan/vulkan_device.h"
 #include "runtime/exec/program.h"
-#include "runtime/session/self_test/self_test.h"
+#include "runtime/self_test/self_test.h"
 #include "tools/common/device_flags.h"
 
 namespace graft::cli {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "platform/gpu/gpu.h"
-#include "runtime/session/plan_speed.h"
+#include "runtime/report/plan_speed.h"
 #include "tools/common/status.h"
 #include "tools/common/stopwatch.h"
 

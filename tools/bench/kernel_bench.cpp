@@ -6,10 +6,10 @@
 #include <cstdio>
 
 #include "platform/os/file.h"
-#include "runtime/exec/kernel_cache.h"
-#include "runtime/exec/low_precision_kernel.h"
+#include "runtime/kernels/kernel_cache.h"
+#include "runtime/kernels/low_precision_kernel.h"
 #include "runtime/ops/choice.h"
-#include "runtime/session/self_test/probe_plans.h"
+#include "runtime/self_test/probe_plans.h"
 #include "tools/common/progress.h"
 #include "tools/common/stopwatch.h"
 #include "tools/common/terminal.h"

@@ -1,16 +1,16 @@
-#include "tools/bench/language_bench.h"
 #include "tools/bench/budget.h"
+#include "tools/bench/language_bench.h"
 #include "tools/common/numbers.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "runtime/data/random.h"
+#include "runtime/language/generator.h"
 #include "runtime/lora/adapter.h"
 #include "runtime/passes/decode_graph.h"
 #include "runtime/passes/precision.h"
-#include "runtime/session/generator.h"
-#include "runtime/session/training.h"
+#include "runtime/run_state/training.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session/layers.h"
+#include "runtime/report/layers.h"
 #include "tools/common/command.h"
 
 namespace graft::cli {

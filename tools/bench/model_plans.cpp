@@ -2,10 +2,10 @@
 
 #include "runtime/exec/plan_fused.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/plan_parts.h"
+#include "runtime/report/plan_parts.h"
 #include "runtime/session/session.h"
-#include "runtime/train/training_graph.h"
-#include "runtime/train/training_plan.h"
+#include "runtime/train/plan/training_plan.h"
+#include "runtime/train/step/training_graph.h"
 #include "tools/bench/model_io.h"
 #include "tools/common/options.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/data/loader.h"
 #include "runtime/data/spec.h"
-#include "runtime/session/training.h"
+#include "runtime/run_state/training.h"
 #include "tools/bench/model_io.h"
 #include "tools/common/files.h"
 #include "tools/common/terminal.h"

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "runtime/session/plan_speed.h"
+#include "runtime/report/plan_speed.h"
 
 namespace graft::cli {
 

@@ -8,7 +8,7 @@
 #include "runtime/exec/plan_fused.h"
 #include "runtime/ops/choice.h"
 #include "runtime/session/session.h"
-#include "runtime/train/training_graph.h"
+#include "runtime/train/step/training_graph.h"
 #include "tools/bench/model_io.h"
 #include "tools/bench/time_estimate.h"
 #include "tools/common/terminal.h"

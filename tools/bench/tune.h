@@ -8,7 +8,7 @@
 
 #include "platform/gpu/figures.h"
 #include "runtime/model/model.h"
-#include "runtime/session/self_test/device_profile.h"
+#include "runtime/self_test/device_profile.h"
 #include "tools/bench/bench_time.h"
 #include "tools/common/status.h"
 

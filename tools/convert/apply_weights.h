@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "platform/os/file.h"
-#include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/onnx/proto/onnx_graph.h"
 
 namespace graft::convert {
 

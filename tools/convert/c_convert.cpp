@@ -9,16 +9,16 @@
 
 #include "graft/convert.h"
 #include "platform/base/cancel.h"
+#include "runtime/c_api/c_options.h"
 #include "runtime/core/quantized.h"
-#include "runtime/session/c_api/c_options.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/convert_file.h"
 #include "tools/convert/export_file.h"
 #include "tools/convert/export_snapshot.h"
 #include "tools/convert/language_model/convert_decoder.h"
 #include "tools/convert/language_model/imatrix_names.h"
-#include "tools/convert/onnx/example_onnx.h"
+#include "tools/convert/onnx/examples/example_onnx.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 struct graft_conversion {

@@ -8,8 +8,8 @@
 #include "tools/convert/apply_weights.h"
 #include "tools/convert/gguf/imatrix.h"
 #include "tools/convert/language_model/convert_decoder.h"
-#include "tools/convert/onnx/convert_onnx.h"
-#include "tools/convert/onnx/untrained.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
+#include "tools/convert/onnx/import/untrained.h"
 #include "tools/convert/tflite/convert_tflite.h"
 
 namespace graft::convert {

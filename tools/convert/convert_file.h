@@ -14,7 +14,7 @@
 #include "tools/convert/common/known_fields.h"
 #include "tools/convert/common/report.h"
 #include "tools/convert/decoder/decoder_weights.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::convert {
 

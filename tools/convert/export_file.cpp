@@ -4,8 +4,8 @@
 
 #include "tools/convert/adapter/adapter_files.h"
 #include "tools/convert/gguf/imatrix.h"
-#include "tools/convert/onnx/export_onnx.h"
-#include "tools/convert/onnx/write_onnx.h"
+#include "tools/convert/onnx/export/export_onnx.h"
+#include "tools/convert/onnx/export/write_onnx.h"
 #include "tools/convert/tflite/export_tflite.h"
 
 namespace graft::convert {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/store.h"
-#include "runtime/session/checkpoint/run_state.h"
+#include "runtime/run_state/run_state.h"
 #include "tools/convert/huggingface/safetensors_write.h"
 
 namespace graft::convert {

@@ -33,7 +33,7 @@ LEFT_OUT = {
     r"shaders/(bench|selftest)/": "only measure, or are the test themselves",
     r"matmul_(naive|tiled)|conv_naive": "are what `graft bench ops` compares with; no plan has them",
     r"shaders/.*coopmat": "needs matrix units, which the test devices lack",
-    r"onnx_proto_example": "makes example files",
+    r"onnx/examples/": "makes example files",
     r"shaders/\w+\.cpp": "packs and unpacks SPIR-V: a fault there stops every kernel",
 }
 # Programs and their files that are traced first; None: all. The rest takes too long for what it adds.
@@ -157,9 +157,9 @@ class Mutation:
         self.edit("shaders/kernel_code.cpp", "  if (!built()) return {};", SHADER_HOOK + "  if (!built()) return {};")
         self.edit("shaders/kernel_code.cpp", "#include <memory>", "#include <cstdio>\n#include <cstdlib>\n#include <map>\n#include <memory>")
         self.edit("shaders/kernel_code.cpp", "#include <new>", '#include <new>\n#include <string>\n#include <vector>\n#include "shaders/kernels.gen.h"')
-        self.edit("runtime/exec/kernel_cache.cpp", '#include "runtime/exec/kernel_cache.h"',
-                  '#include "mutation.h"\n#include "runtime/exec/kernel_cache.h"')
-        self.edit("runtime/exec/kernel_cache.cpp", "for (const PlanKernel& kernel : kernels) result", """for (const PlanKernel& kernel : kernels)
+        self.edit("runtime/kernels/kernel_cache.cpp", '#include "runtime/kernels/kernel_cache.h"',
+                  '#include "mutation.h"\n#include "runtime/kernels/kernel_cache.h"')
+        self.edit("runtime/kernels/kernel_cache.cpp", "for (const PlanKernel& kernel : kernels) result", """for (const PlanKernel& kernel : kernels)
     if (mutation::traced) mutation::kernels.insert(std::string(shaders::kernel_info(kernel.id).name));
   for (const PlanKernel& kernel : kernels) result""")
 

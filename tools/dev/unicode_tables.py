@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes runtime/text/unicode.bin from the Unicode Character Database.
+"""Writes runtime/text/unicode/unicode.bin from the Unicode Character Database.
 
 Usage: tools/dev/unicode_tables.py UCD   (from the root of the repository)
 
@@ -129,7 +129,7 @@ def main(folder):
     sections = [runs(characters.category), runs(characters.combining), runs(numbers_of),
                 runs([1 if age <= 8 else 2 if age == 9 else 0 for age in since]), lower_runs(characters.lower), decompositions,
                 compatibility]
-    with open("runtime/text/unicode.bin", "wb") as out:
+    with open("runtime/text/unicode/unicode.bin", "wb") as out:
         out.write(numbers(*map(len, sections)) + b"".join(sections) + ",".join(names).encode())
 
 

@@ -15,8 +15,8 @@
 #include "tools/bench/bench.h"
 #include "tools/common/status.h"
 #include "tools/common/terminal.h"
-#include "tools/graft/command.h"
-#include "tools/graft/config_file.h"
+#include "tools/graft/shared/command.h"
+#include "tools/graft/shared/config_file.h"
 
 namespace {
 

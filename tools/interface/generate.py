@@ -37,7 +37,7 @@ def files(description):
         "namespace graft {", "inline namespace v0 {", "", *cpp.options(struct, enums, "optimizer"), "", "}  // namespace v0",
         "}  // namespace graft"]
     out["interface/flags.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "graft/graft.hpp"', '#include "tools/graft/option_flags.h"', "",
+        f"// {NOTICE}", "#pragma once", "", '#include "graft/graft.hpp"', '#include "tools/graft/shared/option_flags.h"', "",
         "namespace graft::cli {", "", *flags.flags(struct, enums), "", "}  // namespace graft::cli"]
     nested = ("graft_loss", "graft_optimizer", "graft_schedule")
     out["ai/graft/TrainerOptions.java"] = [f"// {NOTICE}", *java.java(struct, enums, "optimizer", nested)]

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "runtime/text/grammar/grammar_builder.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text {
 namespace {

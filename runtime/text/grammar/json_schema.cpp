@@ -10,7 +10,7 @@
 #include "runtime/text/grammar/schema_pattern.h"
 #include "runtime/text/grammar/schema_scalars.h"
 #include "runtime/text/template/json_value.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text {
 namespace {

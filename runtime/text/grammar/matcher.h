@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/text/grammar/grammar.h"
-#include "runtime/text/tokenizer.h"
+#include "runtime/text/tokenizer/tokenizer.h"
 
 namespace graft::text {
 

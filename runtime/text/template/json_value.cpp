@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "platform/base/stable_sort.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 namespace {

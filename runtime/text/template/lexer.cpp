@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "runtime/text/template/marked_text.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "runtime/text/template/text_tools.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 namespace {

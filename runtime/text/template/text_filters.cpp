@@ -4,7 +4,7 @@
 
 #include "runtime/text/template/json_value.h"
 #include "runtime/text/template/text_tools.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 namespace {

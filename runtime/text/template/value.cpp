@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "runtime/text/template/things.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::text::jinja {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "runtime/core/op_def.h"
-#include "runtime/session/data_hints.h"
-#include "runtime/session/text_inputs.h"
+#include "runtime/language/text_inputs.h"
+#include "runtime/run_state/data_hints.h"
 #include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_graph.h"
 #include "tools/convert/decoder/families.h"

@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "platform/base/checked.h"
+#include "runtime/language/text_model.h"
 #include "runtime/lora/adapter.h"
-#include "runtime/session/text_model.h"
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/gguf/gguf_write.h"
 #include "tools/convert/huggingface/hf_config.h"

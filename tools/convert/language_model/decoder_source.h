@@ -8,7 +8,7 @@
 
 #include "runtime/lora/base_names.h"
 #include "runtime/model/model.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 #include "tools/convert/common/json_access.h"
 #include "tools/convert/decoder/decoder_spec.h"
 #include "tools/convert/gguf/gguf.h"

@@ -4,11 +4,11 @@
 #include <iterator>
 #include <set>
 
-#include "runtime/session/text_model.h"
+#include "runtime/language/text_model.h"
 #include "runtime/text/template/template.h"
-#include "runtime/text/tokenizer.h"
-#include "runtime/text/unicode.h"
-#include "runtime/text/vocabulary_bytes.h"
+#include "runtime/text/tokenizer/tokenizer.h"
+#include "runtime/text/tokenizer/vocabulary_bytes.h"
+#include "runtime/text/unicode/unicode.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::convert {

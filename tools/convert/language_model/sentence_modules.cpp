@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "platform/base/text.h"
-#include "runtime/session/text_inputs.h"
+#include "runtime/language/text_inputs.h"
 #include "tools/convert/common/json_access.h"
 
 namespace graft::convert {

@@ -9,7 +9,7 @@
 
 namespace graft::convert {
 
-/// Remembers the pooling and whether vectors are brought to length 1 (runtime/session/text_inputs.h). Nothing where
+/// Remembers the pooling and whether vectors are brought to length 1 (runtime/language/text_inputs.h). Nothing where
 /// there is no modules.json; what it asks for and graft does not have is a note.
 void add_sentence_modules(os::FileSystem& files, const std::string& folder, Model& model, Report& report);
 

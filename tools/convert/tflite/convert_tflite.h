@@ -4,7 +4,7 @@
 #include <string>
 
 #include "platform/os/file.h"
-#include "tools/convert/onnx/convert_onnx.h"
+#include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::convert {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/convert/onnx/onnx_graph.h"
+#include "tools/convert/onnx/proto/onnx_graph.h"
 #include "tools/convert/tflite/convert_tflite.h"
 #include "tools/convert/tflite/tflite_file.h"
 

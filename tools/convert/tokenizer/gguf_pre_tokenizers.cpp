@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/text/pipeline.h"
+#include "runtime/text/tokenizer/pipeline.h"
 
 namespace graft::convert {
 namespace {

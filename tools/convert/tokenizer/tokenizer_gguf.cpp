@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/text/pipeline.h"
+#include "runtime/text/tokenizer/pipeline.h"
 #include "tools/convert/tokenizer/gguf_pre_tokenizers.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 #include "tools/convert/tokenizer/vocabulary_parts.h"

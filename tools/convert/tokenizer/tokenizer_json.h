@@ -2,7 +2,7 @@
 #pragma once
 
 #include "platform/base/status.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 #include "tools/convert/common/json_access.h"
 
 namespace graft::convert {

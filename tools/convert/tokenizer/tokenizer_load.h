@@ -7,7 +7,7 @@
 
 #include "platform/base/status.h"
 #include "platform/os/file.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 #include "tools/convert/gguf/gguf.h"
 
 namespace graft::convert {

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/text/piece_table.h"
-#include "runtime/text/pipeline.h"
-#include "runtime/text/unicode.h"
+#include "runtime/text/tokenizer/piece_table.h"
+#include "runtime/text/tokenizer/pipeline.h"
+#include "runtime/text/unicode/unicode.h"
 #include "tools/convert/tokenizer/base64.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 

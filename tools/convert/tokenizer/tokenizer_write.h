@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "platform/base/status.h"
-#include "runtime/text/vocabulary.h"
+#include "runtime/text/tokenizer/vocabulary.h"
 #include "tools/convert/gguf/gguf_write.h"
 
 namespace graft::convert {
