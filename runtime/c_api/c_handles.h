@@ -33,6 +33,7 @@
 #include "runtime/run_state/gate.h"
 #include "runtime/session/callback_group.h"
 #include "runtime/session/session.h"
+#include "runtime/session/time_limit.h"
 #include "runtime/train/run/trainer.h"
 
 struct graft_context {
@@ -143,6 +144,7 @@ struct graft_trainer {
   std::optional<graft::train::StepResult> last;       ///< of graft_trainer_last_step()
   std::uint64_t skipped_before = 0;                   ///< steps that were left out before a resume
   bool ends_epoch = false;                            ///< that step
+  graft::TimeLimit limit;                             ///< graft_trainer_options.max_time
   std::optional<graft::RunObserver::Time> told;       ///< when it was; the app has had the time since
   std::string explanation;                            ///< of the last graft_trainer_describe()
   graft::c_api::Users users;

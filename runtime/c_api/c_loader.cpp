@@ -87,10 +87,13 @@ Status train_next(graft_trainer& trainer, graft_loader& loader, bool part, int& 
     GRAFT_TRY_ASSIGN(loader.pending, loader.loader->next());
   }
   const auto has_ended = [&] { return trainer.exchange != nullptr && trainer.exchange->has_ended(); };
-  if (loader.pending == nullptr || has_ended()) {
+  const bool is_between_steps = trainer.trainer->state().samples_done == 0;
+  const bool is_late = trainer.exchange == nullptr && is_between_steps && trainer.limit.is_over();
+  if (loader.pending == nullptr || has_ended() || is_late) {
     more = 0;
     return ok_status();
   }
+  trainer.limit.step_begins();
   auto result =
       part ? trainer.trainer->micro_step(*loader.pending) : whole(trainer.trainer->train_step(*loader.pending));
   // Samples that are themselves at fault would be so the next time: the step was thrown away, and others follow.
@@ -109,6 +112,9 @@ Status train_next(graft_trainer& trainer, graft_loader& loader, bool part, int& 
   GRAFT_TRY(follow_shares(trainer, *loader.loader));
   const Status kept = end_step(trainer, **result, metrics);
   trainer.ends_epoch = ends_epoch;
+  if (trainer.exchange != nullptr && trainer.exchange->share().rank == 0 && trainer.limit.is_over()) {
+    trainer.exchange->end_run();
+  }
   return kept;
 }
 

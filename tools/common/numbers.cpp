@@ -49,6 +49,13 @@ CLI::Validator number(double least, double most, Ends ends) {
 CLI::Validator positive() { return number(0, std::numeric_limits<double>::max(), Ends::open); }
 CLI::Validator not_negative() { return number(0, std::numeric_limits<double>::max()); }
 
+CLI::Validator duration() {
+  const std::map<std::string, double> units = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+  return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
+                                                                   CLI::AsNumberWithUnit::UNIT_OPTIONAL),
+                               "s, m, h or d");
+}
+
 Result<std::vector<double>> list_of_numbers(const std::string& text, const char* flag) {
   std::vector<double> numbers;
   for (const std::string& part : split_list(text)) {

@@ -20,6 +20,8 @@ CLI::Validator number(double least, double most, Ends ends = Ends::closed);
 /// Above 0, or 0 and above.
 CLI::Validator positive();
 CLI::Validator not_negative();
+/// Turns a time such as 90, 90s, 15m, 1.5h or 2d into seconds.
+CLI::Validator duration();
 
 /// "0.5,1,2". An error names the flag.
 Result<std::vector<double>> list_of_numbers(const std::string& text, const char* flag);

@@ -9,7 +9,7 @@ import dataclasses
 import pathlib
 import re
 
-TAGS = ("Default", "Range", "For", "Flag", "Name")
+TAGS = ("Default", "Range", "Unit", "For", "Flag", "Name")
 INFINITY = ("inf", "-inf")
 
 
@@ -33,6 +33,7 @@ class Field:
     default: str = ""
     defaults: dict = dataclasses.field(default_factory=dict)  #: by the name of an enum's constant
     range: "Range | None" = None
+    unit: str = ""
     readers: tuple = ()  #: names of losses, optimizers or schedules; empty: all
     flag: str = ""
     count: str = ""  #: the field that counts what this one points to
@@ -135,6 +136,9 @@ def fill(field, comment, where):
             field.defaults[name] = value
     if "Range" in tags:
         field.range = range_of(tags["Range"], where)
+    field.unit = tags.get("Unit", "")
+    if field.unit not in ("", "s"):
+        raise Wrong(f"{where}: the unit {field.unit} is not known.")
     field.readers = tuple(name.strip() for name in tags.get("For", "").split(",") if name.strip())
     field.flag = tags.get("Flag", "")
 

@@ -67,6 +67,7 @@ typedef enum graft_schedule GRAFT_ENUM_OF_INT {
    each language and of the command line from them:
      Default  the value that init gives, for an optimizer of its own where one is named
      Range    what is accepted
+     Unit     of the number; a time in s may also be written 90s, 15m, 1.5h or 2d on the command line
      For      the losses, optimizers or schedules that read the field
      Flag     its name on the command line */
 typedef struct graft_trainer_options {
@@ -239,6 +240,10 @@ typedef struct graft_trainer_options {
   uint32_t micro_batch;
   /* Seed of dropout, noise and shuffling. Default: 0. Flag: --seed. */
   uint32_t seed;
+  /* Time from this trainer's first step on, after which graft_train_next takes no step; 0: no limit. The step that
+     reaches it is completed. Of several workers, worker 0's limit counts. Default: 0. Range: [0, inf). Unit: s.
+     Flag: --max-time. */
+  double max_time;
   /* Set whose samples graft_train_next takes (graft/data.h). Default: none. */
   const struct graft_data_set* data;
   /* Set that graft_evaluate_trainer will evaluate; the plan then knows its number of samples. Default: none. */
