@@ -71,8 +71,6 @@ constexpr Harmless kHarmless[] = {
     {"SequenceEmpty", "dtype", ""},
     {"Optional", "type", ""},
     {"SplitToSequence", "keepdims", ""},
-    {"Attention", "q_num_heads", ""},  // heads are an axis
-    {"Attention", "kv_num_heads", ""},
     // Another attribute or input says what it is for.
     {"Resize", "keep_aspect_ratio_policy", ""},
     {"Resize", "extrapolation_value", ""},
