@@ -17,6 +17,7 @@ import copy
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -73,8 +74,8 @@ class Graft:
                 self("convert", model, "-o", f"{folder}/net.graft", *flags)
                 return left
             except Refused as problem:
-                asked = re.search(r"--constant '((?:[^'=\\]|\\.)+)=", str(problem))
-                name = re.sub(r"\\(.)", r"\1", asked.group(1)) if asked else None
+                asked = re.search(r"--constant ((?:'[^']*'|\\')+)", str(problem))  # as a shell takes it
+                name = re.sub(r"\\([,=\\])", r"\1", shlex.split(asked.group(1))[0].removesuffix("=FILE.npy")) if asked else None
                 if name not in left:
                     raise
                 np.save(f"{folder}/constant.{len(flags)}.npy", left.pop(name))
