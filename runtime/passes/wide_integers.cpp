@@ -92,6 +92,40 @@ Span narrowed_to(const std::string& format) {
   return format.starts_with("u") ? IntegerSpan{0, all - 1} : IntegerSpan{-all / 2, all / 2 - 1};
 }
 
+/// Also of numbers whose product is beyond 64 bits.
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  const double value = static_cast<double>(a) * static_cast<double>(b);
+  return std::abs(value) < static_cast<double>(kHuge) ? a * b : value < 0 ? -kHuge : kHuge;
+}
+
+/// Which values are wide. One that the converter made between wide ones, as the products of a MatMul, is as they are.
+std::vector<bool> wide_values(const Graph& graph) {
+  std::vector<bool> wide(graph.values().size()), after, before;
+  for (std::size_t v = 0; v < wide.size(); ++v) wide[v] = is_wide(graph.values()[v]);
+  after = before = wide;
+  const auto between = [&](ValueId v) {
+    return v.valid() && graph.value(v).dtype == DType::i32 && graph.value(v).source_type == SourceType::same;
+  };
+  const auto any = [](const auto& ids, const std::vector<bool>& of) {
+    return std::ranges::any_of(ids, [&](ValueId v) { return v.valid() && of[v.index]; });
+  };
+  for (const Node& node : graph.nodes()) {
+    if (!any(node.inputs, after)) continue;
+    for (const ValueId output : node.outputs) {
+      if (between(output)) after[output.index] = true;
+    }
+  }
+  for (std::size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
+    if (!any(node.outputs, before)) continue;
+    for (const ValueId input : node.inputs) {
+      if (between(input)) before[input.index] = true;
+    }
+  }
+  for (std::size_t v = 0; v < wide.size(); ++v) wide[v] = wide[v] || (after[v] && before[v]);
+  return wide;
+}
+
 class Follower {
  public:
   Follower(const Graph& graph, std::vector<Span> known) : graph_(graph), known_(std::move(known)) {}
@@ -154,7 +188,7 @@ class Follower {
         const Span updates = of(node.inputs[2]);
         const std::string how = node.attrs.text("reduction", "none");
         const auto count = static_cast<std::int64_t>(graph_.value(node.inputs[1]).shape.elements());
-        if (how == "mul") return std::nullopt;
+        if (how == "mul") return joined(a, corners(a, multiplied(updates, count), product));
         return how == "add" ? corners(a, joined(summed(updates, count), IntegerSpan{0, 0}), plus) : joined(a, updates);
       }
       case Op::cumsum: return joined(summed(a, length(node, x)), IntegerSpan{0, 0});
@@ -193,8 +227,9 @@ class Follower {
 }  // namespace
 
 bool WideIntegers::computes(const Graph& graph) {
+  const std::vector<bool> wide = wide_values(graph);
   return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
-    return may_grow(node.op) && !node.outputs.empty() && is_wide(graph.value(node.outputs[0]));
+    return may_grow(node.op) && !node.outputs.empty() && wide[node.outputs[0].index];
   });
 }
 
@@ -225,16 +260,18 @@ std::string WideIntegers::find_overflow() {
     if (const auto input = inputs_.find(value.name); input != inputs_.end()) known[v] = input->second;
   }
   Follower follower(graph_, std::move(known));
+  const std::vector<bool> wide = wide_values(graph_);
   for (const Node& node : graph_.nodes()) {
     for (std::size_t k = 0; k < node.outputs.size(); ++k) {
       const Value& value = graph_.value(node.outputs[k]);
       if (value.dtype != DType::i32) continue;
       Span span = k == 0 ? follower.result(node) : Span();
       const bool beyond = span && (span->least < kLeast || span->most > kMost);
-      if (beyond && is_wide(value) && may_grow(node.op)) {
+      if (beyond && wide[node.outputs[k].index] && may_grow(node.op)) {
+        const SourceType type = is_wide(value) ? value.source_type : SourceType::i64;
         const std::int64_t far = span->most > kMost ? span->most : span->least;
         return cat("The node \"", node.name, "\" (", op_name(node.op), ") computes ",
-                   source_type_info(value.source_type).name,
+                   source_type_info(type).name,
                    " numbers, which graft holds in 32 bits; with these inputs ", "they may reach ",
                    far >= kHuge ? "2^62" : cat(far), ", and the limit is ", span->most > kMost ? kMost : kLeast, ".");
       }

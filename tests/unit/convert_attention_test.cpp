@@ -6,6 +6,7 @@
 
 #include "runtime/core/graph_text.h"
 #include "runtime/core/op_id.gen.h"
+#include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 
@@ -77,6 +78,22 @@ TEST(ConvertAttention, OpenDimensionsNeedNoMask) {
   EXPECT_EQ(text.find("softmax"), std::string::npos) << text;
 }
 
+// Equal scores: a query gets the mean of the values it sees. ONNX's cases and ONNX Runtime: query i sees key past + i.
+TEST(ConvertAttention, QueriesFollowThePast) {
+  const Made made = convert_node("Attention", {{1, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 3, 1}, {}, {1, 1, 1, 1}, {1, 1, 1, 1}},
+                                 {int_attribute("is_causal", 1)}, {"y", "k", "v"});
+  ASSERT_TRUE(made.status.ok()) << made.status.message();
+  RefTensors tensors = weights_of(made.model);
+  tensors["x0"] = {{1, 1, 2, 1}, {0, 0}};
+  tensors["x1"] = {{1, 1, 3, 1}, {1, 2, 3}};
+  tensors["x2"] = {{1, 1, 3, 1}, {4, 2, 1}};
+  tensors["x4"] = {{1, 1, 1, 1}, {5}};
+  tensors["x5"] = {{1, 1, 1, 1}, {8}};
+  ASSERT_TRUE(interpret(made.model.graph, tensors).ok());
+  EXPECT_NEAR(tensors.at("y").data[0], (8 + 4) / 2.0, 1e-6);
+  EXPECT_NEAR(tensors.at("y").data[1], (8 + 4 + 2) / 3.0, 1e-6);
+}
+
 TEST(ConvertAttention, ScoresAreSpelledOut) {
   const Made made = convert_node("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}}, kHeads, {"y", "", "", "scores"});
   ASSERT_TRUE(made.status.ok()) << made.status.message();
@@ -99,6 +116,8 @@ TEST(ConvertAttention, WhatIsRefused) {
                   "which versions of the operator mean differently");
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {5, 5}}, kHeads, {"y"}, {3}),
                   "its mask is int32");
+  expect_contains(refusal("Attention", {{2, 4, 5, 2}, {2, 2, 5, 2}, {2, 2, 5, 2}}, {int_attribute("kv_num_heads", 4)}),
+                  "its kv_num_heads is 4, and its input 1 has 2 heads");
   // Causal over more keys than queries: the triangle has to be written out.
   expect_contains(
       refusal("Attention", {{2, 5000, 8}, {2, 5001, 4}, {2, 5001, 4}}, with_heads({int_attribute("is_causal", 1)})),

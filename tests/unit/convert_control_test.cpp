@@ -212,21 +212,28 @@ TEST(ConvertLoop, RefusesWhatItCannotUnroll) {
   EXPECT_NE(refusal(unknown).find("Mystery"), std::string::npos);
 }
 
+OnnxParts running_sum(const std::vector<std::int64_t>& inputs, const std::vector<std::int64_t>& outputs) {
+  OnnxParts p;
+  p.inputs = {float_value("x", {3})};
+  p.outputs = {float_value("sums", {3})};
+  p.initializers = {float_tensor("zero", {}, raw<float>({0}))};
+  const Message body =
+      graph_of({onnx_node("Add", {"sum", "element"}, {"next"}), onnx_node("Identity", {"next"}, {"kept"})},
+               {float_value("sum", {}), float_value("element", {})}, {float_value("next", {}), float_value("kept", {})});
+  p.nodes = {
+      onnx_node("Scan", {"zero", "x"}, {"total", "sums"},
+                {graph_attribute("body", body), int_attribute("num_scan_inputs", 1),
+                 ints_attribute("scan_input_directions", inputs), ints_attribute("scan_output_directions", outputs)})};
+  return p;
+}
+
 TEST(ConvertScan, RunsForwardsAndBackwards) {
-  for (const bool backwards : {false, true}) {
-    OnnxParts p;
-    p.inputs = {float_value("x", {3})};
-    p.outputs = {float_value("sums", {3})};
-    p.initializers = {float_tensor("zero", {}, raw<float>({0}))};
-    const Message body = graph_of(
-        {onnx_node("Add", {"sum", "element"}, {"next"}), onnx_node("Identity", {"next"}, {"kept"})},
-        {float_value("sum", {}), float_value("element", {})}, {float_value("next", {}), float_value("kept", {})});
-    p.nodes = {onnx_node(
-        "Scan", {"zero", "x"}, {"total", "sums"},
-        {graph_attribute("body", body), int_attribute("num_scan_inputs", 1),
-         ints_attribute("scan_input_directions", {backwards}), ints_attribute("scan_output_directions", {backwards})})};
-    EXPECT_EQ(run_parts(p), backwards ? (Values{6, 5, 3}) : (Values{1, 3, 6}));
-  }
+  EXPECT_EQ(run_parts(running_sum({0}, {0})), (Values{1, 3, 6}));
+  EXPECT_EQ(run_parts(running_sum({1}, {1})), (Values{6, 5, 3}));
+  EXPECT_NE(refusal(running_sum({0, 1}, {0})).find("its scan_input_directions holds 2 numbers, and it scans 1 inputs"),
+            std::string::npos);
+  EXPECT_NE(refusal(running_sum({0}, {2})).find("its scan_output_directions holds 2, and a direction is 0 or 1"),
+            std::string::npos);
 }
 
 TEST(ConvertFunctions, AreInlinedWithTheAttributesOfTheCall) {

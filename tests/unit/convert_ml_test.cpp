@@ -197,7 +197,7 @@ TEST(ConvertMl, WhatPreparesInputs) {
   const Numbers x = {3, -4, 0, 0, 0, 0};
   expect_near(run_node("Normalizer", {text_attribute("norm", "L2")}, x), {0.6, -0.8, 0, 0, 0, 0});
   expect_near(run_node("Normalizer", {text_attribute("norm", "L1")}, x), {3.0 / 7, -4.0 / 7, 0, 0, 0, 0});
-  expect_near(run_node("Normalizer", {text_attribute("norm", "MAX")}, x), {0.75, -1, 0, 0, 0, 0});
+  expect_near(run_node("Normalizer", {text_attribute("norm", "MAX")}, x), {1, -4.0 / 3, 0, 0, 0, 0});
   expect_near(
       run_node("Imputer",
                {floats_attribute("imputed_value_floats", {7, 8, 9}), float_attribute("replaced_value_float", 0)}, x),

@@ -26,10 +26,11 @@ struct Row {
 
 std::string found(const Row& row) {
   OnnxParts p;
+  p.opset = 18;
   p.nodes = row.nodes;
   p.inputs = {typed_value("x", {4}, row.type), typed_value("z", {4}, row.type)};
   p.outputs = {typed_value("y", {-1}, row.type)};
-  p.initializers = {numbers("big", {100000}), numbers("two", {2}), numbers("axis", {0})};
+  p.initializers = {numbers("big", {100000}), numbers("two", {2}), numbers("axis", {0}), numbers("places", {0, 1, 2, 3})};
   const std::string file = onnx_file(p);
   auto source = convert::parse_onnx(std::as_bytes(std::span(file)));
   const auto converted = convert::convert_onnx(std::move(source).value(), "test.onnx", {});
@@ -49,6 +50,7 @@ TEST(WideIntegers, OnlyWhatMayNotFitIsRefused) {
                        const std::vector<Message>& attributes = {}) {
     return std::vector<Message>{onnx_node(op, inputs, {"y"}, attributes)};
   };
+  const Message mul = Message().text(1, "reduction").text(4, "mul").integer(20, 3);
   const std::vector<Row> rows = {
       {"a product of inputs", node("Mul", {"x", "z"}), kInt64, {0, 100000}, true},
       {"a small product of inputs", node("Mul", {"x", "z"}), kInt64, {-1000, 1000}, false},
@@ -60,6 +62,14 @@ TEST(WideIntegers, OnlyWhatMayNotFitIsRefused) {
       {"running sums of a mask", node("CumSum", {"x", "axis"}), kInt64, {0, 1}, false},
       {"the least number's opposite", node("Neg", {"x"}), kInt64, {-2147483648LL, 0}, true},
       {"in 32 bits it wraps around, as in the source", node("Mul", {"x", "z"}), kInt32, {0, 100000}, false},
+      {"sums of products", node("MatMul", {"x", "z"}), kInt64, {0, 100000}, true},
+      {"small sums of products", node("MatMul", {"x", "z"}), kInt64, {0, 1000}, false},
+      {"sums of products in 32 bits", node("MatMul", {"x", "z"}), kInt32, {0, 100000}, false},
+      {"a product with what is scattered",
+       {onnx_node("ScatterElements", {"x", "places", "z"}, {"y"}, {mul})},
+       kInt64,
+       {0, 100000},
+       true},
       {"a chain",
        {onnx_node("Mul", {"x", "big"}, {"a"}), onnx_node("Div", {"a", "two"}, {"b"}),
         onnx_node("Mul", {"b", "big"}, {"y"})},

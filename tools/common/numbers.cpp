@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "tools/common/options.h"
 #include "tools/common/text.h"

@@ -169,8 +169,9 @@ bool tf_idf_vectorizer(const FoldContext& c) {
   };
   const auto mode = c.node.attrs.find("mode");
   const auto pool = list("pool_int64s"), starts = list("ngram_counts"), columns = list("ngram_indexes");
-  if (mode == c.node.attrs.end() || !is_integer(x.type) || x.symbolic() || pool.empty() || x.dims.size() > 2)
-    return false;
+  if (mode == c.node.attrs.end()) return false;
+  if (mode->second.text != "TF" && mode->second.text != "IDF" && mode->second.text != "TFIDF") return false;
+  if (!is_integer(x.type) || x.symbolic() || pool.empty() || x.dims.size() > 2) return false;
   std::vector<float> weights;
   if (const auto given = c.node.attrs.find("weights"); given != c.node.attrs.end()) weights = given->second.numbers;
   const std::int64_t skips = c.attr("max_skip_count", 0), least = c.attr("min_gram_length", 1),

@@ -10,6 +10,12 @@
 #include "tools/convert/onnx/import/unread.h"
 
 namespace graft::convert {
+namespace {
+
+/// What --constant takes, as it is typed.
+std::string contents_of(const std::string& input) { return quoted_argument(quoted_name(input) + "=FILE.npy"); }
+
+}  // namespace
 
 NodeContext::NodeContext(Importer& importer, const OnnxNode& source, const RuleEntry& rule, std::size_t index,
                          Report::Entry& entry)
@@ -95,14 +101,16 @@ Status Importer::must_be_known(const Record& record, std::string_view what) {
   }
   if (origins.of_sizes()) {
     std::string bindings;
-    for (const std::string& symbol : origins.symbols) bindings += cat(" --bind '", symbol, "=SIZE'");
+    for (const std::string& symbol : origins.symbols) {
+      bindings += cat(" --bind ", quoted_argument(cat(quoted_name(symbol), "=SIZE")));
+    }
     return unsupported("its ", what, " is computed from open dimensions; bind them (", bindings.substr(1), ")");
   }
   std::string from = "is computed from the model's inputs";
   if (origins.is_input) {
-    from = cat("is an input of the model (--constant '", quoted_name(record.name), "=FILE.npy' gives its contents)");
+    from = cat("is an input of the model (--constant ", contents_of(record.name), " gives its contents)");
   } else if (!origins.small_inputs.empty()) {
-    from += cat(" (--constant '", quoted_name(origins.small_inputs.front()), "=FILE.npy' gives the contents of one)");
+    from += cat(" (--constant ", contents_of(origins.small_inputs.front()), " gives the contents of one)");
   }
   return unsupported("its ", what, " \"", record.name, "\" must be known at conversion, but ", from);
 }

@@ -31,6 +31,26 @@ std::int64_t element_of_attribute(const OnnxNode& node, std::string_view name, s
   return found != node.attrs.end() && at < found->second.integers.size() ? found->second.integers[at] : fallback;
 }
 
+/// A Scan's lists hold one number for each scanned input or output; directions are 0 or 1.
+Status check_scan_lists(const OnnxNode& node, std::size_t inputs, std::size_t outputs) {
+  for (const auto* what : {"scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"}) {
+    const auto found = node.attrs.find(what);
+    if (found == node.attrs.end()) continue;
+    const std::string_view name = what;
+    const Ints& given = found->second.integers;
+    const std::size_t count = name.starts_with("scan_input") ? inputs : outputs;
+    if (given.size() != count) {
+      return corrupt("its ", name, " holds ", given.size(), " numbers, and it scans ", count,
+                     name.starts_with("scan_input") ? " inputs" : " outputs");
+    }
+    if (!name.ends_with("directions")) continue;
+    for (const std::int64_t way : given) {
+      if (way != 0 && way != 1) return corrupt("its ", name, " holds ", way, ", and a direction is 0 or 1");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const OnnxNode& Importer::node_at(std::size_t index) const {
@@ -356,6 +376,7 @@ Status Importer::expand_scan(const OnnxNode& node, Report::Entry& entry) {
     return corrupt("its body and its ", values.size(), " inputs, of which it scans ", scanned, ", do not fit");
   }
   const std::size_t states = values.size() - static_cast<std::size_t>(scanned);
+  GRAFT_TRY(check_scan_lists(node, static_cast<std::size_t>(scanned), body->outputs.size() - states));
   const std::string scope = scope_of(node);
   std::vector<std::string> results;
   if (!batched) {

@@ -101,7 +101,7 @@ void Importer::add_sequence_input(const OnnxValue& input) {
   if (given == options_.lengths.end() || given->second < 0 || given->second > kMostTensors) {
     problem(cat("The input \"", input.name, "\" is ", input.sequence ? "a sequence" : "an optional", "; say ",
                 input.sequence ? "how many tensors it holds" : "whether it holds a tensor (1) or nothing (0)",
-                ", up to ", kMostTensors, " (--length ", quoted_name(input.name), "=COUNT)."));
+                ", up to ", kMostTensors, " (--length ", quoted_argument(quoted_name(input.name) + "=COUNT"), ")."));
     unknown_.insert(input.name);
     return;
   }

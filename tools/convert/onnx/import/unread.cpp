@@ -71,8 +71,6 @@ constexpr Harmless kHarmless[] = {
     {"SequenceEmpty", "dtype", ""},
     {"Optional", "type", ""},
     {"SplitToSequence", "keepdims", ""},
-    {"Attention", "q_num_heads", ""},  // heads are an axis
-    {"Attention", "kv_num_heads", ""},
     // Another attribute or input says what it is for.
     {"Resize", "keep_aspect_ratio_policy", ""},
     {"Resize", "extrapolation_value", ""},
@@ -93,6 +91,50 @@ constexpr Harmless kHarmless[] = {
     {"com.microsoft.GroupQueryAttention", "k_quant_type", "\"NONE\""},
     {"com.microsoft.GroupQueryAttention", "v_quant_type", "\"NONE\""},
     {"com.microsoft.GroupQueryAttention", "kv_cache_bit_width", "0"},
+};
+
+/// Attributes that are 0 or 1, of whatever op. Runtimes take another number as either of the two, each differently.
+constexpr std::string_view kFlags[] = {
+    "align_corners",
+    "allowzero",
+    "antialias",
+    "broadcast",
+    "ceil_mode",
+    "center_point_box",
+    "channels_last",
+    "count_include_pad",
+    "detect_negative",
+    "detect_positive",
+    "do_rotary",
+    "exclude_outside",
+    "exclusive",
+    "fmod",
+    "half_pixel_centers",
+    "input_forget",
+    "interleaved",
+    "inverse",
+    "is_causal",
+    "is_test",
+    "keepdims",
+    "largest",
+    "layout",
+    "linear_before_reset",
+    "new_axis",
+    "noop_with_empty_axes",
+    "normalize_variance",
+    "onesided",
+    "periodic",
+    "reverse",
+    "rotary_interleaved",
+    "saturate",
+    "select_last_index",
+    "sorted",
+    "storage_order",
+    "training_mode",
+    "transA",
+    "transB",
+    "unidirectional",
+    "upper",
 };
 
 /// An input that a rule does not read, or not always.
@@ -145,6 +187,10 @@ Status check_attributes_read(const OnnxNode& node) {
   const bool automatic = std::ranges::any_of(
       node.attrs, [](const auto& one) { return one.first == "auto_pad" && one.second.text != "NOTSET"; });
   for (const auto& [name, attr] : node.attrs) {
+    const bool flag = attr.kind == OnnxAttr::Kind::integer && std::ranges::find(kFlags, name) != std::end(kFlags);
+    if (flag && attr.integer != 0 && attr.integer != 1) {
+      return unsupported("its attribute \"", name, "\" is ", attr.integer, ", and it can be 0 or 1; change it in the file");
+    }
     if (attr.read) continue;
     const std::string value = value_text(attr);
     const bool harmless = std::ranges::any_of(kHarmless, [&](const Harmless& one) {

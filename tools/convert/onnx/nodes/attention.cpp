@@ -105,7 +105,7 @@ Result<ValueId> frontier_mask(NodeContext& c, ValueId lengths, const Attended& a
 
 namespace {
 
-/// Hides the keys behind each query's own, the first query's being the first key.
+/// Hides the keys behind the last one that each query sees.
 Result<ValueId> triangle(NodeContext& c, const Attended& a) {
   if (!c.status().ok()) return c.status();
   const Dim queries = c.shape_of(a.q)[1], keys = c.shape_of(a.k)[1];
@@ -113,9 +113,12 @@ Result<ValueId> triangle(NodeContext& c, const Attended& a) {
     return unsupported("its causal mask of ", queries.text(), " by ", keys.text(),
                        " tokens has to be written out, and up to ", kMaxTriangle, " are, where they are constant");
   }
+  const std::int64_t past = a.past.value_or(keys.value() - queries.value());
   std::vector<float> table;
   for (std::int64_t i = 0; i < queries.value(); ++i) {
-    for (std::int64_t j = 0; j < keys.value(); ++j) table.push_back(j > i ? static_cast<float>(kHiddenKey) : 0.0F);
+    for (std::int64_t j = 0; j < keys.value(); ++j) {
+      table.push_back(j > i + past ? static_cast<float>(kHiddenKey) : 0.0F);
+    }
   }
   return c.constant(HostTensor::of_floats({1, 1, queries.value(), keys.value()}, std::move(table)));
 }
@@ -150,10 +153,6 @@ ValueId sees_any(NodeContext& c, const Attended& a, bool has_triangle) {
 Result<AttentionResult> spelled_out(NodeContext& c, Attended a, std::int64_t times, bool whole) {
   if (a.window != 0) return unsupported("its window needs heads of at most ", kMaxHead, " elements");
   if (a.causal) {
-    // With as many keys as queries both ways of counting are one.
-    if (!a.first_query_first && c.shape_of(a.q)[1] != c.shape_of(a.k)[1]) {
-      return unsupported("its heads do not fit the op attention, and its causal mask goes on from earlier keys");
-    }
     GRAFT_TRY_ASSIGN(const ValueId mask, triangle(c, a));
     a.masks.push_back(mask);
   }
@@ -198,14 +197,15 @@ Result<AttentionResult> attend(NodeContext& c, Attended a, bool whole) {
     return corrupt("its ", q[2].text(), " query heads are no multiple of its ", k[2].text(), " key heads");
   }
   if (a.scale == 0) a.scale = 1 / std::sqrt(static_cast<double>(q[3].value()));
-  if (a.causal && q[1] == k[1]) a.first_query_first = false;
+  // With as many keys as the past and the queries both ways of counting are one.
+  if (a.past && add(q[1], Dim(*a.past)) == k[1]) a.past.reset();
   bool trained = false;
   for (const ValueId mask : a.masks) trained = trained || c.is_trained(mask);
   // The op has no gradient with respect to its mask.
   if (whole || trained || q[3] != v[3] || q[3].value() > kMaxHead) {
     return spelled_out(c, std::move(a), q[2].value() / k[2].value(), whole);
   }
-  if (a.causal && a.first_query_first) {
+  if (a.causal && a.past) {
     GRAFT_TRY_ASSIGN(const ValueId mask, triangle(c, a));
     a.masks.push_back(mask);
     a.causal = false;

@@ -1,6 +1,8 @@
 // What rules of attention and of rotary embeddings emit.
 #pragma once
 
+#include <optional>
+
 #include "tools/convert/onnx/import/import.h"
 
 namespace graft::convert {
@@ -14,7 +16,8 @@ struct Attended {
   double scale = 0;  ///< 0: 1 / sqrt(head)
   double softcap = 0;
   bool causal = false;
-  bool first_query_first = false;  ///< causal: query i sees key i, rather than the last query the last key
+  /// Causal: query i sees the key that many behind key i. Without: the last query sees the last key.
+  std::optional<std::int64_t> past;
   std::int64_t window = 0;
   std::vector<ValueId> masks;  ///< f32 [batch or 1, heads or 1, queries or 1, keys]
 };

@@ -41,6 +41,18 @@ ValueId with_all_keys(NodeContext& c, ValueId mask, const Attended& a) {
                 {{"pads", pads}, {"mode", std::string("constant")}, {"value", floats ? kHiddenKey : 0.0}});
 }
 
+/// Queries, or keys or values, with their heads apart: an axis, or what an attribute makes of the last one.
+Result<ValueId> heads_of(NodeContext& c, std::size_t i) {
+  const char* const attribute = i == 0 ? "q_num_heads" : "kv_num_heads";
+  const std::int64_t heads = c.attr(attribute, 0);
+  if (c.rank(i) == 3) return parted(c, c.in(i), heads, i == 0 ? "query" : "key or value");
+  const Dim& axis = c.shape(i)[1];
+  if (c.has_attr(attribute) && axis.is_constant() && axis != Dim(heads)) {
+    return corrupt("its ", attribute, " is ", heads, ", and its input ", i, " has ", axis.text(), " heads");
+  }
+  return c.in(i, kHeadsFirst);
+}
+
 /// Attention of ONNX.
 Status attention(NodeContext& c) {
   GRAFT_TRY(attention_floats(c, 3));
@@ -51,12 +63,7 @@ Status attention(NodeContext& c) {
   Attended a;
   ValueId* const operands[] = {&a.q, &a.k, &a.v};
   for (std::size_t i = 0; i < 3; ++i) {
-    if (rank == 4) {
-      *operands[i] = c.in(i, kHeadsFirst);
-    } else {
-      const char* const heads = i == 0 ? "q_num_heads" : "kv_num_heads";
-      GRAFT_TRY_ASSIGN(*operands[i], parted(c, c.in(i), c.attr(heads, 0), i == 0 ? "query" : "key or value"));
-    }
+    GRAFT_TRY_ASSIGN(*operands[i], heads_of(c, i));
   }
   if (c.has(4) != c.has(5)) return corrupt("it has one of past_key and past_value alone");
   GRAFT_TRY_ASSIGN(a.k, behind_past(c, 4, a.k));
@@ -65,7 +72,7 @@ Status attention(NodeContext& c) {
   if (c.has_attr("scale") && a.scale == 0) return unsupported("its scale is 0");
   a.softcap = c.attr_number("softcap", 0);
   a.causal = c.attr("is_causal", 0) != 0;
-  a.first_query_first = !c.has(4);
+  a.past = c.has(4) ? c.shape(4)[2].value() : 0;  // known, or behind_past() refused it
   if (c.has(3)) {
     const bool boolean = c.type(3) == ElemType::boolean;
     if (!boolean && !is_float(c.type(3))) return unsupported("its mask is ", elem_name(c.type(3)));

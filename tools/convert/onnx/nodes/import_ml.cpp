@@ -139,7 +139,7 @@ Status normalizer(NodeContext& c) {
   const Attrs over = {{"axes", Ints{1}}, {"keepdims", std::int64_t{1}}};
   ValueId size;
   if (norm == "MAX") {
-    size = c.emit(Op::reduce_max, {c.emit(Op::abs, {x})}, over);
+    size = c.emit(Op::reduce_max, {x}, over);  // with its sign, as ONNX says and ONNX Runtime computes
   } else if (norm == "L1") {
     size = c.emit(Op::reduce_l1, {x}, over);
   } else if (norm == "L2") {

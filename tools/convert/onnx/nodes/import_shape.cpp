@@ -199,6 +199,14 @@ Status folded_only(NodeContext& c) {
   return unsupported("it cannot be computed at conversion");
 }
 
+Status tf_idf_vectorizer(NodeContext& c) {
+  const std::string mode = c.attr_text("mode", "");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") {
+    return unsupported("its mode is \"", mode, "\"; TF, IDF and TFIDF are supported");
+  }
+  return folded_only(c);
+}
+
 /// How many steps of `delta` lead from the start to the limit.
 std::optional<Dim> steps_between(const Dim& start, const Dim& limit, std::int64_t delta) {
   const auto way = delta > 0 ? subtract(limit, start) : subtract(start, limit);
@@ -247,7 +255,7 @@ const RuleEntry kShapeRules[] = {
     {"Transpose", 1, 1, transpose}, {"ConstantOfShape", 1, 1, constant_of_shape},
     {"Constant", 0, 0, constant},   {"Shape", 1, 1, folded_only},
     {"Size", 1, 1, folded_only},    {"Range", 3, 3, range},
-    {"BitCast", 1, 1, folded_only}, {"TfIdfVectorizer", 1, 1, folded_only},
+    {"BitCast", 1, 1, folded_only}, {"TfIdfVectorizer", 1, 1, tf_idf_vectorizer},
     {nullptr, 0, 0, nullptr},
 };
 

@@ -94,6 +94,9 @@ Status dft(NodeContext& c) {
   const bool onesided = c.attr("onesided", 0) != 0;
   t.real_result = onesided && t.inverse;
   if (t.real_result && (c.opset < 20 || t.parts != 2)) return unsupported("an inverse from one side needs opset 20");
+  if (onesided && !t.inverse && t.parts == 2) {
+    return corrupt("its onesided is 1 and its input is complex, whose two sides differ; set onesided to 0");
+  }
   GRAFT_TRY_ASSIGN(const auto length, optional_number(c, 1, "dft_length"));
   t.length = length.value_or(t.real_result ? 2 * (size - 1) : size);
   t.used = std::min(size, t.real_result ? t.length / 2 + 1 : t.length);

@@ -1,5 +1,7 @@
 #include "tools/convert/onnx/proto/onnx_graph.h"
 
+#include "runtime/text/unicode.h"
+
 namespace graft::convert {
 
 std::string OnnxNode::label() const {
@@ -13,13 +15,26 @@ std::string attribute_weight(const std::string& node, const std::vector<std::str
 }
 
 std::string printable(std::string text) {
-  constexpr std::size_t kLongest = 600;
-  for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte >= 0x7f) c = '?';
+  constexpr std::size_t kLongest = 600, kHead = kLongest - 60, kTail = 55;
+  using text::Category;
+  std::string out;
+  const auto points = text::code_points(text);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const text::CodePoint& point = points[i];
+    const Category category = text::category(point.value);
+    const bool plain = point.value != text::kInvalidByte && category != Category::cc && category != Category::cf &&
+                       category != Category::zl && category != Category::zp;
+    const std::string_view bytes = plain ? std::string_view(text).substr(point.begin, point.size) : "?";
+    if (points.size() > kLongest && i == kHead) out += " ... ";
+    if (points.size() <= kLongest || i < kHead || i + kTail >= points.size()) out += bytes;
   }
-  if (text.size() > kLongest) text = text.substr(0, kLongest - 60) + " ... " + text.substr(text.size() - 55);
-  return text;
+  return out;
+}
+
+std::string quoted_argument(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
 }
 
 }  // namespace graft::convert

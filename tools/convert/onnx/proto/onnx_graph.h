@@ -120,8 +120,11 @@ struct OnnxGraph {
   std::map<std::string, std::string> metadata;
 };
 
-/// A sentence fit for a terminal: names from files may hold control characters and megabytes. A final '.' stays.
+/// A sentence fit for a terminal: names from files may hold control characters, invalid UTF-8 and megabytes.
+/// The beginning and the end of long ones stay.
 std::string printable(std::string text);
+/// Text as one argument of a shell: between single quotes.
+std::string quoted_argument(std::string_view text);
 
 /// Limits that are checked before memory is taken.
 /// The name of a parameter that a node keeps in its attribute.
