@@ -2,9 +2,9 @@
 
     fuzz_tflite.py GRAFT [--minutes M] [--seed S] [--count N] [--op NAME] [--save DIR]
 
-Each seed makes a file of 1 to 4 operators with random options, of floats and integers, of quantized values, or with variables.
+Each seed makes a file of 1 to 4 operators with random options, of floats and integers, or of one with quantized values.
 The interpreter says whether each operator is valid and what it gives. graft converts the file and runs it; a quantized file is
-also run with --fake-quantize. A file whose convolutions and matrices changed is exported and run by the interpreter again.
+also run with --fake-quantize. Variables and graft export are not tried.
 A difference is a wrong value, shape or type, or a crash; what graft refuses with a sentence is counted. --op takes only files
 with that operator. Needs numpy and npm's @tensorflow/tfjs-tflite (TFJS_TFLITE names its folder; tests/torch/tflite_runtime.py
 installs it). Exit status: 0 no difference, 1 some, 77 something is not installed.
