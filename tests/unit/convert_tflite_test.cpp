@@ -157,6 +157,22 @@ TEST(ConvertTflite, SlicesReadTheirMasks) {
   const Floats reversed = sliced({0, 0, 0}, {0, 0, 0}, {1, 1, -1}, dots);
   ASSERT_EQ(reversed.size(), 24u);
   EXPECT_EQ(Floats(reversed.begin(), reversed.begin() + 4), (Floats{3, 2, 1, 0}));
+  // x[-4::-1, 0, 0] of two rows begins before the first: nothing, as in Python. x[-2::-1, 0, 0] is the first.
+  tfl::StridedSliceOptionsT back;
+  back.end_mask = 1;
+  back.shrink_axis_mask = 6;
+  EXPECT_EQ(sliced({-4, 0, 0}, {0, 1, 1}, {-1, 1, 1}, back), Floats{});
+  EXPECT_EQ(sliced({-2, 0, 0}, {0, 1, 1}, {-1, 1, 1}, back), Floats{0});
+}
+
+TEST(ConvertTflite, NegativeIndicesAreOfNoOneHotClass) {
+  TfliteWriter w;
+  const int x = w.tensor("x", {4}, tfl::TensorType::INT32), y = w.tensor("y", {4, 2});
+  const int depth = w.constant<std::int32_t>("depth", {}, tfl::TensorType::INT32, {2});
+  tfl::OneHotOptionsT options;
+  options.axis = -1;
+  w.op(B::ONE_HOT, {x, depth, w.floats("on", {}, {5}), w.floats("off", {}, {-1})}, {y}, options);
+  EXPECT_EQ(run(w.file({x}, {y}), {{"x", {-1, 0, 1, 2}}}), (Floats{-1, -1, 5, -1, -1, 5, -1, -1}));
 }
 
 struct OneOp {

@@ -128,6 +128,16 @@ Status strided_slice(OpContext& c) {
       removed.push_back(axis++);
     } else {
       const bool back = steps[i] < 0;
+      // Before the first element a slice backwards is empty here; ONNX's begins with the first.
+      const std::int64_t size = c.input(0).open_dims[static_cast<std::size_t>(axis)];
+      if (back && !bit(options->begin_mask(), i) && begins[i] < -1) {
+        if (size < 0) return unsupported("it goes backwards from ", begins[i], " along an axis of unknown size");
+        if (begins[i] < -size) {
+          r.take(axis++, 0, 0, 1);
+          ++place;
+          continue;
+        }
+      }
       const std::int64_t start = bit(options->begin_mask(), i) ? (back ? kToEnd : 0) : begins[i];
       const std::int64_t end = bit(options->end_mask(), i) ? (back ? -kToEnd : kToEnd)
                                : options->offset()         ? start + ends[i]
@@ -261,7 +271,8 @@ Status one_hot(OpContext& c) {
             {c.add("Unsqueeze", {c.in(3), c.constant(Ints{0})}), c.add("Unsqueeze", {c.in(2), c.constant(Ints{0})})},
             {{"axis", int_attr(0)}});
   c.out(0,
-        c.add("OneHot", {c.in(0), c.in(1), values}, {{"axis", int_attr(options == nullptr ? -1 : options->axis())}}));
+        c.add("ONE_HOT", {c.in(0), c.in(1), values}, {{"axis", int_attr(options == nullptr ? -1 : options->axis())}},
+              "tflite"));
   return {};
 }
 

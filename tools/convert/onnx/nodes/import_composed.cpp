@@ -29,11 +29,13 @@ Status one_hot(NodeContext& c) {
   std::vector<Dim> apart(c.shape(0).begin(), c.shape(0).end());
   apart.push_back(1);
   const ValueId indices = c.reshape(c.cast(c.in(0), DType::i32), Shape(apart));
-  // Negative indices count from the end; what is beyond either end matches nothing.
+  // Negative indices count from the end in ONNX, and match nothing in TFLite, as what is beyond either end does.
   const ValueId places = c.counting(depth);
-  const ValueId from_end = c.emit(Op::sub, {places, c.full(Shape{}, static_cast<double>(depth), DType::i32)});
-  const ValueId hot =
-      c.emit(Op::logical_or, {c.emit(Op::equal, {indices, places}), c.emit(Op::equal, {indices, from_end})});
+  ValueId hot = c.emit(Op::equal, {indices, places});
+  if (c.node.domain != "tflite") {
+    const ValueId from_end = c.emit(Op::sub, {places, c.full(Shape{}, static_cast<double>(depth), DType::i32)});
+    hot = c.emit(Op::logical_or, {hot, c.emit(Op::equal, {indices, from_end})});
+  }
   const auto value = [&](std::int64_t i) {
     const ValueId one = c.emit(Op::slice, {c.in(2)}, {{"starts", Ints{i}}, {"ends", Ints{i + 1}}, {"steps", Ints{1}}});
     return c.reshape(one, Shape{});
@@ -140,6 +142,7 @@ Status trilu(NodeContext& c) {
 
 const RuleEntry kComposedRules[] = {
     {"OneHot", 3, 3, one_hot},
+    {"tflite.ONE_HOT", 3, 3, one_hot},
     {"Hardmax", 1, 1, hardmax},
     {"CumSum", 2, 2, cumulate, Op::cumsum},
     {"CumProd", 2, 2, cumulate, Op::cumprod},
