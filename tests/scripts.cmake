@@ -216,7 +216,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(chat|export|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
+    if(name MATCHES "^(chat|export|fields|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
     elseif(name STREQUAL "compilers")
       set(label compilers)
