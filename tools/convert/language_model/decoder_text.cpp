@@ -224,7 +224,8 @@ void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, 
   add_context(spec, model);
   note_tokenizer(add_tokenizer(load_gguf_vocabulary(file), spec, model, report), model, report);
   std::set<std::int64_t> stops;
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+  for (const char* name : {"eos", "eot", "eom"}) {
+    const std::string key = cat("tokenizer.ggml.", name, "_token_id");
     const auto id = file.integer(key);
     if (id.ok() && *id >= 0 && *id < spec.vocabulary) stops.insert(*id);
   }
