@@ -18,10 +18,11 @@ constexpr KnownFields kRotary = {
         "rope.scaling.yarn_beta_fast": 1, "rope.scaling.yarn_beta_slow": 1})",
     {}, R"({"attention.causal": [true]})"};
 
-/// The tokenizer's keys. Those of `harmless` name tokens for pairs of texts and for filling in, which graft does not do.
+/// The tokenizer's keys. The harmless ones are for pairs of texts and for filling in, which graft does not do.
 constexpr KnownFields kTokenizer = {
     R"({"model": null, "pre": null, "tokens": null, "scores": null, "token_type": null, "merges": null,
-        "precompiled_charsmap": null, "bos_token_id": null, "eos_token_id": null, "eot_token_id": null, "eom_token_id": null,
+        "precompiled_charsmap": null, "bos_token_id": null, "eos_token_id": null, "eot_token_id": null,
+        "eom_token_id": null,
         "unknown_token_id": null, "padding_token_id": null, "mask_token_id": null, "cls_token_id": null,
         "seperator_token_id": null, "add_bos_token": null, "add_eos_token": null, "add_space_prefix": null,
         "remove_extra_whitespaces": null})",

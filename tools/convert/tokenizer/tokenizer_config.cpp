@@ -23,8 +23,8 @@ constexpr KnownFields kFields = {
     R"(processor_class auto_map name_or_path _name_or_path _commit_hash revision tokenizer_file vocab_file merges_file
        full_tokenizer_file special_tokens_map_file model_input_names model_max_length max_length max_len stride padding
        padding_side pad_to_multiple_of pad_token_type_id truncation truncation_side truncation_strategy return_tensors
-       return_token_type_ids return_attention_mask verbose device_map low_cpu_mem_usage torch_dtype dtype errors from_slow
-       use_fast is_fast backend transformers_version tokenizer_version unsloth_version model_type
+       return_token_type_ids return_attention_mask verbose device_map low_cpu_mem_usage torch_dtype dtype errors
+       from_slow use_fast is_fast backend transformers_version tokenizer_version unsloth_version model_type
        clean_up_tokenization_spaces use_default_system_prompt spaces_between_special_tokens add_special_tokens
        trim_offsets wordpieces_prefix do_basic_tokenize extra_ids language_codes language src_lang tgt_lang is_local
        local_files_only trust_remote_code use_auth_token image_token video_token audio_token boi_token eoi_token

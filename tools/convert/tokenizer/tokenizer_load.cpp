@@ -53,7 +53,8 @@ Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::stri
   } else {
     return error(Code::not_found, "There is neither a tokenizer.json nor a tokenizer.model.");
   }
-  Status applied = apply_tokenizer_config(config, has_json ? TokenizerSource::json : TokenizerSource::sentencepiece, out);
+  const TokenizerSource source = has_json ? TokenizerSource::json : TokenizerSource::sentencepiece;
+  Status applied = apply_tokenizer_config(config, source, out);
   by_config = !applied.ok();
   GRAFT_TRY(std::move(applied).with_context("tokenizer_config.json"));
   return out;
