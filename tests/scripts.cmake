@@ -190,6 +190,9 @@ set_tests_properties(text/unicode PROPERTIES LABELS quick TIMEOUT 300)
 # Tokenizers beside Hugging Face's own library, npm's `tokenizers` (77: it is not there; NODE_PATH says where).
 add_executable(encode_texts text/encode_texts.cpp)
 target_link_libraries(encode_texts PRIVATE graft_test_support)
+# Ids of conversations as the library gave them (77: without the test data there are only small tokenizers).
+add_test(NAME text/chats COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/text/chat_parity.py $<TARGET_FILE:encode_texts>)
+set_tests_properties(text/chats PROPERTIES LABELS slow TIMEOUT 1800 SKIP_RETURN_CODE 77)
 find_program(GRAFT_TEST_NODE node)
 if(GRAFT_TEST_NODE)
   add_test(NAME text/tokenizers CONFIGURATIONS long
@@ -213,7 +216,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)
     # Whole trainings take some ten seconds.
-    if(name MATCHES "^(chat|export|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
+    if(name MATCHES "^(chat|export|fields|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
     elseif(name STREQUAL "compilers")
       set(label compilers)

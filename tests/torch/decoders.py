@@ -52,7 +52,7 @@ def frequencies(config, dim, theta, scaling):
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     if kind == "linear":
         return inverse / scaling["factor"], 1.0
-    if kind == "longrope":
+    if kind in ("longrope", "su"):  # an older name of it
         old = config["original_max_position_embeddings"]
         factor = config["max_position_embeddings"] / old
         magnitude = scaling.get("attention_factor", math.sqrt(1 + math.log(factor) / math.log(old)))
@@ -148,7 +148,7 @@ def window_of(config, layer):
     """Keys that a query of the layer sees at most; 0: all."""
     kind, window = config["model_type"], config.get("sliding_window") or 0
     optional = kind in ("qwen2", "qwen3", "smollm3")
-    if not window or (optional and not config.get("use_sliding_window", False)):
+    if not window or not config.get("use_sliding_window", not optional):
         return 0
     if config.get("layer_types"):
         sliding = config["layer_types"][layer] == "sliding_attention"

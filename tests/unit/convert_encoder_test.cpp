@@ -133,13 +133,13 @@ TEST(EncoderVocabulary, OldFilesAreReadOrRefused) {
     EXPECT_NE(read.status().message().find(part), std::string::npos) << read.status().message();
     EXPECT_EQ(read.status().message().back(), '.') << read.status().message();
   };
-  const auto good = load_vocab_txt("[PAD]\r\n[UNK]\n[CLS]\n[SEP]\na\n##b", true);
+  const auto good = load_vocab_txt("[PAD]\r\n[UNK]\n[CLS]\n[SEP]\na\n##b", Json());
   ASSERT_TRUE(good.ok()) << good.status().message();
   EXPECT_EQ(good->tokens.size(), 6u);
-  refused(load_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\na\n", true), "Line 5 of vocab.txt holds a token for the second time");
-  refused(load_vocab_txt("[UNK]\n[SEP]\na\n", true), "no \"[CLS]\"");
-  refused(load_vocab_txt("[CLS]\n[SEP]\na\n", true), "[UNK]");
-  refused(load_vocab_txt("", true), "no \"[CLS]\"");
+  refused(load_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\na\n", Json()), "Line 5 of vocab.txt holds a token for the second time");
+  refused(load_vocab_txt("[UNK]\n[SEP]\na\n", Json()), "no \"[CLS]\"");
+  refused(load_vocab_txt("[CLS]\n[SEP]\na\n", Json()), "[UNK]");
+  refused(load_vocab_txt("", Json()), "no \"[CLS]\"");
   refused(load_roberta("{", ""), "vocab.json");
   refused(load_roberta(R"({"<s>": 0, "a": 1})", ""), "no \"</s>\"");
   refused(load_roberta(R"({"<s>": 0, "</s>": 1, "a": 2})", "a b"), "Merge 0");

@@ -52,7 +52,7 @@ std::vector<Json> whole_configs() {
       {kCommon, R"({"model_type": "llama", "attention_bias": false, "mlp_bias": false, "rope_scaling":
          {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}})"},
-      {kCommon, R"({"model_type": "mistral", "sliding_window": 5})"},
+      {kCommon, R"({"model_type": "mistral", "sliding_window": 5, "use_sliding_window": true})"},
       {kCommon, cat(R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5,
                         "max_window_layers": 2, "rope_parameters": )", kYarn, "}")},
       {kCommon, R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 5, "attention_bias": true,
@@ -85,6 +85,10 @@ std::vector<Json> whole_configs() {
          "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false, "tie_word_embeddings": true,
          "resid_pdrop": 0.1, "summary_type": "cls_index"})"},
       {kEncoder, R"({"model_type": "bert", "architectures": ["BertForSequenceClassification"]})"},
+      {kEncoder, R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "tie_word_embeddings": true})"},
+      {kEncoder, R"({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "tie_word_embeddings": false})"},
+      {kEncoder, R"({"model_type": "xlm-roberta", "architectures": ["XLMRobertaForTokenClassification"]})"},
+      {kEncoder, R"({"model_type": "camembert"})"},
       {kEncoder, R"({"model_type": "electra", "embedding_size": 4, "type_vocab_size": 2})"},
       {"{}", R"({"model_type": "distilbert", "dim": 8, "n_layers": 2, "n_heads": 2, "hidden_dim": 16,
          "vocab_size": 11, "max_position_embeddings": 16, "activation": "gelu", "dropout": 0.1,
@@ -197,6 +201,20 @@ TEST(ConfigFields, WhatNobodyKnowsIsRefusedByName) {
   refused(2, "rope_scaling", {{"rope_type", "linear"}}, "\"factor\" of \"rope_scaling\" is missing");
 }
 
+TEST(ConfigFields, AnElectraTiesNothingThatGraftHas) {
+  const std::vector<Json> configs = whole_configs();
+  const Json electra =
+      *std::ranges::find_if(configs, [](const Json& config) { return config["model_type"] == "electra"; });
+  const std::string as_is = described(*read_hf_config(electra));
+  for (const bool tied : {false, true}) {
+    Json config = electra;
+    config["tie_word_embeddings"] = tied;
+    const auto read = read_hf_config(config);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(described(*read), as_is);
+  }
+}
+
 TEST(ConfigFields, WhatIsIgnoredSaysNothing) {
   Json config = whole_configs()[2];
   config["attention_sinks"] = 4;
@@ -273,12 +291,16 @@ TEST(GgufFields, EachChangesTheModelOrIsRefusedOrCannotMatter) {
       const bool harmless = is_in(kHarmless, std::string(key.substr(key.rfind('.') + 1)));
       EXPECT_EQ(decoder_differences(as_is->spec, changed->spec).empty(), harmless) << key << " of " << config;
     }
-    GgufWriter unknown;
-    for (const std::string_view key : file->keys()) unknown.add(key, *file->find(key));
-    unknown.add(cat(gguf_architecture(read->spec.family), ".attention.clamp_kqv"), 8.0f);
-    const std::string clamped = *unknown.bytes({});
-    expect_sentence(read_gguf_decoder(*GgufFile::parse(bytes_of(clamped)), shapes_of_gguf(*read, names)).status(),
-                    "attention.clamp_kqv\" is 8.0, and graft does not know");
+    const auto refused_with = [&](const std::string& key, float value, const std::string& part) {
+      GgufWriter unknown;
+      for (const std::string_view known : file->keys()) unknown.add(known, *file->find(known));
+      unknown.add(key, value);
+      const std::string other = *unknown.bytes({});
+      expect_sentence(read_gguf_decoder(*GgufFile::parse(bytes_of(other)), shapes_of_gguf(*read, names)).status(), part);
+    };
+    refused_with(cat(gguf_architecture(read->spec.family), ".attention.clamp_kqv"), 8.0f,
+                 "attention.clamp_kqv\" is 8.0, and graft does not know");
+    refused_with("tokenizer.ggml.shout", 2.0f, "\"tokenizer.ggml.shout\" is 2.0, and graft does not know");
   }
   EXPECT_GT(written, 5u);
 }
@@ -286,7 +308,7 @@ TEST(GgufFields, EachChangesTheModelOrIsRefusedOrCannotMatter) {
 TEST(GgufFields, WhatLlamaCppDoesNotReadIsRefusedByName) {
   const auto write = [](const char* family, const Json& fields) {
     Json config = whole_configs()[2];
-    config.update({{"model_type", family}, {"sliding_window", nullptr}});
+    config.update({{"model_type", family}, {"sliding_window", nullptr}, {"use_sliding_window", nullptr}});
     config.update(fields);
     const auto read = read_hf_config(config);
     EXPECT_TRUE(read.ok()) << read.status().message();

@@ -181,7 +181,7 @@ class Fuzzer:
         self.cases += 1
         if rendered is None or "ids" not in answer:
             self.refused += 1
-            if rendered is not None and "has neither a token" not in answer["error"]:
+            if rendered is not None and "nor an unknown token" not in answer["error"]:
                 return f"{name}: graft refuses: {answer['error']}"
             return None
         if answer["text"] != rendered:
@@ -199,6 +199,9 @@ class Fuzzer:
         text_of = self.expected(self.templates[name], benign)
         if text_of is None:
             return None
+        hostile = any(message.get("role") in HOSTILE for message in inputs["messages"])
+        if not hostile and plain(rendered, self.special) != plain(text_of, self.special):
+            return None  # the template looks for tokens in messages, as Qwen's does for </think>
         kept = [i for i in answer["ids"] if i in ids_of_special]
         wanted = [i for i in library(text_of) if i in ids_of_special]
         return None if kept == wanted else f"{name}, forged: {rendered!r}\n  {kept}\n  {wanted}\n  {answer['ids']}"

@@ -18,6 +18,17 @@ constexpr KnownFields kRotary = {
         "rope.scaling.yarn_beta_fast": 1, "rope.scaling.yarn_beta_slow": 1})",
     {}, R"({"attention.causal": [true]})"};
 
+/// The tokenizer's keys. The harmless ones are for pairs of texts and for filling in, which graft does not do.
+constexpr KnownFields kTokenizer = {
+    R"({"model": null, "pre": null, "tokens": null, "scores": null, "token_type": null, "merges": null,
+        "precompiled_charsmap": null, "bos_token_id": null, "eos_token_id": null, "eot_token_id": null,
+        "eom_token_id": null,
+        "unknown_token_id": null, "padding_token_id": null, "mask_token_id": null, "cls_token_id": null,
+        "seperator_token_id": null, "add_bos_token": null, "add_eos_token": null, "add_space_prefix": null,
+        "remove_extra_whitespaces": null})",
+    R"(token_type_count separator_token_id add_sep_token fim_pre_token_id fim_suf_token_id fim_mid_token_id
+       fim_pad_token_id fim_rep_token_id fim_sep_token_id prefix_token_id suffix_token_id middle_token_id)"};
+
 /// One architecture: its own keys, and what llama.cpp reads of it.
 struct Architecture {
   std::string_view name;
@@ -78,13 +89,19 @@ Status check_gguf_keys(const GgufFile& file, std::string_view architecture) {
   const Architecture& known = architecture_of(architecture);
   Json own = Json::object();
   Json general = Json::object();
+  Json tokenizer = Json::object();
+  constexpr std::string_view kOfTokenizer = "tokenizer.ggml.";
   const std::string prefix = cat(architecture, ".");
   for (const std::string_view key : file.keys()) {
     if (key.starts_with(prefix)) own[std::string(key.substr(prefix.size()))] = as_json(file, std::string(key));
+    if (key.starts_with(kOfTokenizer)) {
+      tokenizer[std::string(key.substr(kOfTokenizer.size()))] = as_json(file, std::string(key));
+    }
     if (key == "general.type" || key == "split.count") general[std::string(key)] = as_json(file, std::string(key));
   }
   const KnownFields of_files = {"{}", {}, R"({"general.type": ["model"], "split.count": [1, 0]})"};
   GRAFT_TRY(check_fields(general, {&of_files, 1}, "a model"));
+  GRAFT_TRY(check_fields(tokenizer, {&kTokenizer, 1}, "a tokenizer", "tokenizer.ggml", true));
   std::vector<KnownFields> lists = {known.own, kAll};
   if (architecture != "gpt2" && architecture != "bert") lists.push_back(kRotary);
   return check_fields(own, lists, cat("the architecture \"", architecture, '"'), architecture, true);

@@ -8,7 +8,7 @@
 namespace graft::convert {
 
 /// Keys that say something and are not of the architecture's list are refused as check_fields() has it. Keys of other
-/// names than the architecture's say nothing of the model, but for "general.type" and "split.count".
+/// names than the architecture's and the tokenizer's say nothing of the model, but for "general.type" and "split.count".
 Status check_gguf_keys(const GgufFile& file, std::string_view architecture);
 
 /// unsupported: what no key or tensor of the architecture says to llama.cpp.

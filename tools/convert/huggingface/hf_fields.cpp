@@ -53,8 +53,8 @@ constexpr FamilyFields kFamilies[] = {
       "pretraining_tp max_sequence_length is_llama_config"}},
     {"mistral",
      {R"({"num_key_value_heads": 8, "hidden_act": "silu", "rms_norm_eps": 1e-6,
-        "rope_theta": 10000, "tie_word_embeddings": false, "sliding_window": 4096})",
-      "max_window_layers", R"({"use_sliding_window": [true]})"}},
+        "rope_theta": 10000, "tie_word_embeddings": false, "sliding_window": 4096, "use_sliding_window": true})",
+      "max_window_layers"}},
     {"qwen2",
      {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-6,
         "rope_theta": 10000, "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 4096,
@@ -135,6 +135,9 @@ constexpr std::string_view kElectra = R"({"hidden_size": null, "num_hidden_layer
 constexpr std::string_view kEncoderHarmless = R"(hidden_dropout_prob attention_probs_dropout_prob pooler_fc_size
   pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head summary_type summary_use_proj
   summary_activation summary_last_dropout)";
+/// What is tied is a head of masked tokens, which graft leaves out of an ELECTRA.
+constexpr std::string_view kElectraHarmless = R"(hidden_dropout_prob attention_probs_dropout_prob tie_word_embeddings
+  summary_type summary_use_proj summary_activation summary_last_dropout)";
 constexpr std::string_view kEncoderFixed = R"({"position_embedding_type": ["absolute"], "directionality": ["bidi"],
   "pooler_type": ["first_token_transform"]})";
 
@@ -166,7 +169,8 @@ constexpr KnownFields kAroundText = {
 KnownFields fields_of(std::string_view family) {
   const auto* const found = std::ranges::find(kFamilies, family, &FamilyFields::family);
   if (found != std::end(kFamilies)) return found->own;
-  return {family == "electra" ? kElectra : kEncoder, kEncoderHarmless, kEncoderFixed};
+  if (family == "electra") return {kElectra, kElectraHarmless, kEncoderFixed};
+  return {kEncoder, kEncoderHarmless, kEncoderFixed};
 }
 
 /// All parts of a family's list, its own first.

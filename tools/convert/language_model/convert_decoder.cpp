@@ -76,7 +76,7 @@ struct Source {
   std::string odd_names;             ///< what kMetaSourceNames shall say
 };
 
-/// `add_text(spec, model, report)` adds what belongs to the model besides its weights.
+/// `add_text(spec, model, report)`, whose status counts, adds what belongs to the model besides its weights.
 template <typename AddText>
 Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, AddText add_text) {
   ConvertedDecoder out;
@@ -120,7 +120,7 @@ Result<ConvertedDecoder> convert(Source source, const WeightOptions& options, Ad
   list(std::move(unused), "of the file are no part of the model", report.notes);
   list(std::move(source.skipped), "are of types that are not read", report.notes);
   fill_report(out.model, report);
-  add_text(spec, out.model, report);
+  GRAFT_TRY(add_text(spec, out.model, report));
   set_metadata(out.model, kMetaSourceFormat, cat(source.format, ", ", spec.family));
   set_metadata(out.model, kMetaSourceFile, source.name);
   set_metadata(out.model, kMetaTrainability, report.text());
@@ -217,7 +217,7 @@ Result<ConvertedDecoder> shapes_of_config(os::FileSystem& files, const std::stri
   const HfModel& model = config.model;
   options.shapes_only = true;
   return convert({file_name(path), "config.json", model.spec, model.names, model.names, {}, {}, {}}, options,
-                 [](const DecoderSpec&, Model&, Report&) {});
+                 [](const DecoderSpec&, Model&, Report&) { return ok_status(); });
 }
 
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
@@ -234,11 +234,12 @@ Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string
   }
   const FolderText text = read_folder_text(files, folder, std::move(read.json), ignored, found);
   GRAFT_TRY(check_found(ignored, found));
-  return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) {
+  return convert(std::move(source), options, [&](const DecoderSpec& spec, Model& out, Report& report) -> Status {
     note_ignored(ignored, report);
-    add_folder_text(files, folder, text, spec, out, report);
+    GRAFT_TRY(add_folder_text(files, folder, text, spec, out, report).with_context(folder));
     add_sentence_modules(files, folder, out, report);
     remember_config(read.text, out);
+    return {};
   });
 }
 
@@ -274,6 +275,7 @@ Result<ConvertedDecoder> convert_gguf(std::span<const std::byte> bytes, const st
     add_gguf_text(file, spec, out, report);
     add_gguf_pooling(file, out);
     remember_gguf(file, out);
+    return ok_status();
   });
 }
 

@@ -23,7 +23,7 @@ struct ConvertedDecoder {
 /// A folder with config.json, *.safetensors and, for text, tokenizer.json or tokenizer.model. The graph takes "tokens"
 /// (i32 [batch, seq]) and gives "logits"; parameters have their names in the folder.
 /// Errors name the file and what is missing, contradictory or unsupported.
-/// `ignored`: fields of config.json and tokenizer_config.json that are passed over.
+/// `ignored`: fields of config.json, tokenizer_config.json and generation_config.json that are passed over.
 Result<ConvertedDecoder> convert_folder(os::FileSystem& files, const std::string& folder,
                                         const WeightOptions& options = {}, const IgnoredFields& ignored = {});
 

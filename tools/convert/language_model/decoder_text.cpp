@@ -1,7 +1,5 @@
 #include "tools/convert/language_model/decoder_text.h"
 
-#include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "runtime/language/text_model.h"
@@ -9,6 +7,7 @@
 #include "runtime/text/tokenizer/tokenizer.h"
 #include "runtime/text/tokenizer/vocabulary_bytes.h"
 #include "runtime/text/unicode/unicode.h"
+#include "tools/convert/tokenizer/tokenizer_config.h"
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 namespace graft::convert {
@@ -99,59 +98,86 @@ std::string template_of(os::FileSystem& files, const std::string& folder, const 
   return {};
 }
 
-/// What graft does with tokenizer_config.json. Ids come from the tokenizer's own file.
-constexpr KnownFields kTokenizerFields = {
-    R"({"bos_token": null, "eos_token": null, "pad_token": null, "mask_token": null, "unk_token": null,
-        "chat_template": null, "do_lower_case": true})",
-    R"(tokenizer_class processor_class auto_map name_or_path tokenizer_file vocab_file merges_file special_tokens_map_file
-       added_tokens_decoder additional_special_tokens extra_special_tokens sep_token cls_token model_input_names
-       model_max_length max_length max_len stride padding padding_side pad_to_multiple_of pad_token_type_id truncation
-       truncation_side truncation_strategy return_tensors verbose device_map errors legacy from_slow use_fast backend
-       clean_up_tokenization_spaces use_default_system_prompt spaces_between_special_tokens sp_model_kwargs
-       add_prefix_space add_bos_token add_eos_token add_special_tokens trim_offsets do_basic_tokenize never_split
-       strip_accents tokenize_chinese_chars wordpieces_prefix language_codes is_local trust_remote_code
-       image_token boi_token eoi_token chat_template_jinja response_schema)",
-    R"({"split_special_tokens": [false]})"};
-/// Fields of generation_config.json that change no token. Others are options of a generation, which graft does not keep.
-constexpr std::string_view kGenerationHarmless[] = {
-    "eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id", "_from_model_config",
-    "transformers_version", "use_cache", "cache_implementation", "trust_remote_code"};
+/// What changes a generated text and is no option of graft: only a value that leaves the text as it is.
+constexpr std::string_view kGenerationFixed = R"({"num_beams": [1], "num_beam_groups": [1], "penalty_alpha": [0],
+  "dola_layers": [null], "min_length": [0], "min_new_tokens": [0], "typical_p": [1], "epsilon_cutoff": [0],
+  "eta_cutoff": [0], "no_repeat_ngram_size": [0], "encoder_no_repeat_ngram_size": [0],
+  "encoder_repetition_penalty": [1], "exponential_decay_length_penalty": [null], "bad_words_ids": [null, []],
+  "force_words_ids": [null, []], "constraints": [null, []], "forced_bos_token_id": [null],
+  "forced_eos_token_id": [null], "forced_decoder_ids": [null, []], "suppress_tokens": [null, []],
+  "begin_suppress_tokens": [null, []], "sequence_bias": [null, {}, []], "guidance_scale": [1, null],
+  "watermarking_config": [null], "token_healing": [false]})";
+constexpr std::string_view kGenerationHarmless = R"(eos_token_id bos_token_id pad_token_id decoder_start_token_id
+  _from_model_config transformers_version use_cache cache_implementation cache_config trust_remote_code
+  return_dict_in_generate output_scores output_logits output_attentions output_hidden_states return_legacy_cache
+  remove_invalid_values renormalize_logits low_memory length_penalty diversity_penalty early_stopping
+  num_assistant_tokens num_assistant_tokens_schedule is_assistant assistant_confidence_threshold
+  assistant_early_exit assistant_lookbehind target_lookbehind prompt_lookup_num_tokens max_matching_ngram_size
+  disable_compile compile_config prefill_chunk_size)";
+/// Options that graft has, by its own names: the report tells of them.
+constexpr std::string_view kGenerationOptions = R"({"do_sample": null, "temperature": null, "top_k": null,
+  "top_p": null, "min_p": null, "top_h": null, "repetition_penalty": null, "max_length": null, "max_new_tokens": null,
+  "max_time": null, "stop_strings": null, "num_return_sequences": null, "chat_format": null, "max_window_size": null,
+  "user_token_id": null, "assistant_token_id": null})";
 
 void note_generation(const Json& json, Report& report) {
+  const Json options = Json::parse(kGenerationOptions);
   std::string names;
   for (const auto& [name, value] : json.items()) {
-    if (!json.is_object() || value.is_null() || value == false) continue;
-    if (std::ranges::find(kGenerationHarmless, name) != std::end(kGenerationHarmless)) continue;
+    if (!json.is_object() || value.is_null() || value == false || !options.contains(name)) continue;
     names += cat(names.empty() ? "" : ", ", shown(name));
   }
   if (names.empty()) return;
   report.notes.push_back(cat("generation_config.json asks for ", names, ": graft generates by its own options only."));
 }
 
-/// A sentence of the report on the first field that graft does not follow.
-void note_fields(const Json& json, const KnownFields& known, const char* file, const char* whose, Report& report) {
-  const Status status = first_unknown(json, {&known, 1}, whose);
-  if (!status.ok()) report.notes.push_back(cat(file, ": ", status.message()));
+/// Without generation_config.json, Hugging Face's library takes these of config.json.
+Status check_generation(const FolderText& text) {
+  const bool has_file = text.generation.is_object();
+  Json given = has_file ? text.generation : Json::object();
+  const Json fixed = Json::parse(kGenerationFixed);
+  for (const auto& [name, value] : fixed.items()) {
+    if (const Json* own = has_file ? nullptr : member(text.config, name.c_str())) given[name] = *own;
+  }
+  const KnownFields known = {kGenerationOptions, kGenerationHarmless, kGenerationFixed};
+  return check_fields(given, {&known, 1}, "a generation", {}, true)
+      .with_context(has_file ? "generation_config.json" : "config.json");
 }
 
-Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const Json& words,
-                                          const DecoderSpec& spec) {
+/// Hugging Face's library takes spaces before punctuation out of decoded text.
+void note_clean_up(const FolderText& text, const DecoderSpec& spec, Report& report) {
+  if (spec.encoder || !flag_member(text.tokenizer, "clean_up_tokenization_spaces", false)) return;
+  report.notes.push_back(
+      "tokenizer_config.json asks for clean_up_tokenization_spaces: graft writes the spaces that the tokens have.");
+}
+
+/// `by_config`: an error is of what tokenizer_config.json asks.
+Result<Vocabulary> vocabulary_in(os::FileSystem& files, const std::string& folder, const Json& words,
+                                 const DecoderSpec& spec, bool& by_config) {
   const bool has_json = os::exists(files, folder + "/tokenizer.json") || os::exists(files, folder + "/tokenizer.model");
   if (const std::string path = folder + "/vocab.txt"; !has_json && spec.encoder && os::exists(files, path)) {
     GRAFT_TRY_ASSIGN(const std::string lines, os::read_text_file(files, path, kLargestFile));
-    return load_vocab_txt(lines, flag_member(words, "do_lower_case", true));
+    return load_vocab_txt(lines, words);
   }
   const bool has_pair = os::exists(files, folder + "/vocab.json") && os::exists(files, folder + "/merges.txt");
-  if (has_json || !has_pair) return load_vocabulary(files, folder);
+  if (has_json || !has_pair) return load_folder_vocabulary(files, folder, words, by_config);
   GRAFT_TRY_ASSIGN(const std::string vocab, os::read_text_file(files, folder + "/vocab.json", kLargestFile));
   GRAFT_TRY_ASSIGN(const std::string merges, os::read_text_file(files, folder + "/merges.txt", kLargestFile));
-  if (spec.encoder) return load_roberta(vocab, merges);
-  std::string added;
-  if (const std::string path = folder + "/added_tokens.json"; os::exists(files, path)) {
-    GRAFT_TRY_ASSIGN(added, os::read_text_file(files, path, kLargestFile));
+  Vocabulary out;
+  if (spec.encoder) {
+    GRAFT_TRY_ASSIGN(out, load_roberta(vocab, merges));
+  } else {
+    std::string added;
+    if (const std::string path = folder + "/added_tokens.json"; os::exists(files, path)) {
+      GRAFT_TRY_ASSIGN(added, os::read_text_file(files, path, kLargestFile));
+    }
+    const bool qwen = spec.family.starts_with("qwen");
+    GRAFT_TRY_ASSIGN(out, load_vocab_and_merges(vocab, merges, added, {qwen ? text::Split::qwen2 : text::Split::gpt2}));
   }
-  const bool qwen = spec.family.starts_with("qwen");
-  return load_vocab_and_merges(vocab, merges, added, {qwen ? text::Split::qwen2 : text::Split::gpt2});
+  Status applied = apply_tokenizer_config(words, TokenizerSource::pair, out);
+  by_config = !applied.ok();
+  GRAFT_TRY(std::move(applied).with_context("tokenizer_config.json"));
+  return out;
 }
 
 }  // namespace
@@ -174,12 +200,16 @@ FolderText read_folder_text(os::FileSystem& files, const std::string& folder, Js
   return out;
 }
 
-void add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text, const DecoderSpec& spec,
-                     Model& model, Report& report) {
+Status add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text,
+                       const DecoderSpec& spec, Model& model, Report& report) {
   add_context(spec, model);
-  note_tokenizer(add_tokenizer(load_folder_vocabulary(files, folder, text.tokenizer, spec), spec, model, report), model,
-                 report);
-  note_fields(text.tokenizer, kTokenizerFields, "tokenizer_config.json", "a tokenizer", report);
+  GRAFT_TRY(check_tokenizer_config(text.tokenizer).with_context("tokenizer_config.json"));
+  if (!spec.encoder) GRAFT_TRY(check_generation(text));
+  bool by_config = false;
+  Result<Vocabulary> loaded = vocabulary_in(files, folder, text.tokenizer, spec, by_config);
+  if (by_config) return std::move(loaded).status();
+  note_tokenizer(add_tokenizer(std::move(loaded), spec, model, report), model, report);
+  if (model.tokenizer) note_clean_up(text, spec, report);
   note_generation(text.generation, report);
   std::set<std::int64_t> stops;
   collect_ids(text.config, stops);
@@ -187,13 +217,15 @@ void add_folder_text(os::FileSystem& files, const std::string& folder, const Fol
   add_stops(stops, model);
   add_template(kMetaChatTemplate, template_of(files, folder, text.tokenizer, "default"), model, report);
   add_template(kMetaToolTemplate, template_of(files, folder, text.tokenizer, "tool_use"), model, report);
+  return {};
 }
 
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report) {
   add_context(spec, model);
   note_tokenizer(add_tokenizer(load_gguf_vocabulary(file), spec, model, report), model, report);
   std::set<std::int64_t> stops;
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+  for (const char* name : {"eos", "eot", "eom"}) {
+    const std::string key = cat("tokenizer.ggml.", name, "_token_id");
     const auto id = file.integer(key);
     if (id.ok() && *id >= 0 && *id < spec.vocabulary) stops.insert(*id);
   }

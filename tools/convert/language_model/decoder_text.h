@@ -22,8 +22,9 @@ struct FolderText {
 /// `ignored`, `found`: as clear_fields() has them.
 FolderText read_folder_text(os::FileSystem& files, const std::string& folder, Json config, const IgnoredFields& ignored,
                             std::vector<std::string>& found);
-void add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text, const DecoderSpec& spec,
-                     Model& model, Report& report);
+/// unsupported: a field of tokenizer_config.json or generation_config.json that graft does not follow.
+Status add_folder_text(os::FileSystem& files, const std::string& folder, const FolderText& text,
+                       const DecoderSpec& spec, Model& model, Report& report);
 void add_gguf_text(const GgufFile& file, const DecoderSpec& spec, Model& model, Report& report);
 
 /// Sets metadata to the part of `text` that it can hold: UTF-8 without control characters (a file's text may be

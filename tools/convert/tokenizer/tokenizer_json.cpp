@@ -188,8 +188,7 @@ Result<std::string_view> untyped_model(const Json& model) {
                  "WordLevel \"vocab\" and \"unk_token\", Unigram a list \"vocab\".");
 }
 
-Result<Vocabulary> read_document(std::string_view json, JsonForm form) {
-  GRAFT_TRY_ASSIGN(const Json document, parse_json(json));
+Result<Vocabulary> read_document(const Json& document, JsonForm form) {
   const Json* model = member(document, "model");
   if (model == nullptr) return corrupt("The file has no \"model\".");
   std::string_view type = string_member(*model, "type");
@@ -228,7 +227,12 @@ Result<Vocabulary> read_document(std::string_view json, JsonForm form) {
 }  // namespace
 
 Result<Vocabulary> load_tokenizer_json(std::string_view json, JsonForm form) {
-  return read_document(json, form).with_context("While reading tokenizer.json");
+  GRAFT_TRY_ASSIGN(const Json document, parse_json(json).with_context("While reading tokenizer.json"));
+  return load_tokenizer_document(document, form);
+}
+
+Result<Vocabulary> load_tokenizer_document(const Json& document, JsonForm form) {
+  return read_document(document, form).with_context("While reading tokenizer.json");
 }
 
 Result<Vocabulary> load_vocab_and_merges(std::string_view vocab_json, std::string_view merges_txt,

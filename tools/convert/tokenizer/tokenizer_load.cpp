@@ -1,6 +1,7 @@
 #include "tools/convert/tokenizer/tokenizer_load.h"
 
 #include "tools/convert/common/json_access.h"
+#include "tools/convert/tokenizer/tokenizer_config.h"
 
 namespace graft::convert {
 namespace {
@@ -24,37 +25,40 @@ Result<Vocabulary> load_file(os::FileSystem& files, const std::string& path) {
   return load_sentencepiece(std::as_bytes(std::span(contents)));
 }
 
-/// The tokens that tokenizer_config.json names: a string, or an object with its content.
-Status read_config(os::FileSystem& files, const std::string& path, Vocabulary& out) {
-  GRAFT_TRY_ASSIGN(const std::string contents, os::read_text_file(files, path, kLargestFile));
-  GRAFT_TRY_ASSIGN(const Json config, parse_json(contents));
-  const std::pair<const char*, text::TokenId*> named[] = {
-      {"bos_token", &out.bos}, {"eos_token", &out.eos}, {"pad_token", &out.pad}, {"mask_token", &out.mask}};
-  for (const auto& [name, id] : named) {
-    const Json* value = member(config, name);
-    if (value == nullptr) continue;
-    const std::string_view spelled =
-        value->is_object() ? string_member(*value, "content") : string_member(config, name);
-    for (std::size_t i = 0; i < out.tokens.size() && !spelled.empty(); ++i) {
-      if (out.tokens[i].text == spelled) *id = static_cast<text::TokenId>(i);
-    }
-  }
-  return {};
-}
-
 Result<Vocabulary> load_folder(os::FileSystem& files, const std::string& folder) {
-  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
-    const std::string path = folder + "/" + name;
-    if (!os::exists(files, path)) continue;
-    GRAFT_TRY_ASSIGN(Vocabulary out, load_file(files, path));
-    const std::string config = folder + "/tokenizer_config.json";
-    if (os::exists(files, config)) GRAFT_TRY(read_config(files, config, out).with_context(config));
-    return out;
+  Json config;
+  if (const std::string path = folder + "/tokenizer_config.json"; os::exists(files, path)) {
+    GRAFT_TRY_ASSIGN(const std::string contents, os::read_text_file(files, path, kLargestFile));
+    GRAFT_TRY_ASSIGN(config, parse_json(contents).with_context(path));
+    GRAFT_TRY(check_tokenizer_config(config).with_context(path));
   }
-  return error(Code::not_found, "There is neither a tokenizer.json nor a tokenizer.model.");
+  bool by_config = false;
+  return load_folder_vocabulary(files, folder, config, by_config);
 }
 
 }  // namespace
+
+Result<Vocabulary> load_folder_vocabulary(os::FileSystem& files, const std::string& folder, const Json& config,
+                                          bool& by_config) {
+  Vocabulary out;
+  const std::string json = folder + "/tokenizer.json", model = folder + "/tokenizer.model";
+  const bool has_json = os::exists(files, json);
+  if (has_json) {
+    GRAFT_TRY_ASSIGN(const std::string contents, os::read_text_file(files, json, kLargestFile));
+    GRAFT_TRY_ASSIGN(Json document, parse_json(contents).with_context("While reading tokenizer.json"));
+    apply_tokenizer_config(config, document);
+    GRAFT_TRY_ASSIGN(out, load_tokenizer_document(document).with_context(json));
+  } else if (os::exists(files, model)) {
+    GRAFT_TRY_ASSIGN(out, load_file(files, model));
+  } else {
+    return error(Code::not_found, "There is neither a tokenizer.json nor a tokenizer.model.");
+  }
+  const TokenizerSource source = has_json ? TokenizerSource::json : TokenizerSource::sentencepiece;
+  Status applied = apply_tokenizer_config(config, source, out);
+  by_config = !applied.ok();
+  GRAFT_TRY(std::move(applied).with_context("tokenizer_config.json"));
+  return out;
+}
 
 Result<Vocabulary> load_vocabulary(os::FileSystem& files, const std::string& path) {
   GRAFT_TRY_ASSIGN(const os::FileInfo info, files.info(path));

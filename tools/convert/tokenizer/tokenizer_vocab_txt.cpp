@@ -26,7 +26,7 @@ Result<Json> around(const Json& vocabulary, const char* type, const char* begin,
 
 }  // namespace
 
-Result<text::Vocabulary> load_vocab_txt(std::string_view lines, bool lower_case) {
+Result<text::Vocabulary> load_vocab_txt(std::string_view lines, const Json& config) {
   Json vocabulary = Json::object();
   std::int64_t id = 0;
   for (std::size_t begin = 0; begin < lines.size();) {
@@ -41,13 +41,14 @@ Result<text::Vocabulary> load_vocab_txt(std::string_view lines, bool lower_case)
   }
   GRAFT_TRY_ASSIGN(const Json processor,
                    around(vocabulary, "BertProcessing", "[CLS]", "[SEP]").with_context("vocab.txt"));
+  const Json* accents = member(config, "strip_accents");
   const Json file = {{"added_tokens", special_tokens(vocabulary, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})},
                      {"normalizer",
                       {{"type", "BertNormalizer"},
                        {"clean_text", true},
-                       {"handle_chinese_chars", true},
-                       {"strip_accents", nullptr},
-                       {"lowercase", lower_case}}},
+                       {"handle_chinese_chars", flag_member(config, "tokenize_chinese_chars", true)},
+                       {"strip_accents", accents != nullptr ? *accents : Json()},
+                       {"lowercase", flag_member(config, "do_lower_case", true)}}},
                      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
                      {"post_processor", processor},
                      {"decoder", {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}}},

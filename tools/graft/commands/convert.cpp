@@ -281,9 +281,10 @@ Action add_convert(CLI::App& app) {
                "A quantized TFLite file's values are rounded to its grid, as integer devices do (forward alone)");
   app.add_option("--base", options->base, "IN is an adapter (a PEFT folder or a GGUF file) of this .graft model");
   app.add_option("--ignore-field", options->ignored_fields,
-                 "Pass over a field of config.json or adapter_config.json, or a key of a GGUF file, that graft refuses, "
-                 "as in rope_scaling.mrope_section: the result is another model than the file's")
-      ->expected(1);
+                 "Pass over a field of a configuration (config.json, tokenizer_config.json, generation_config.json, "
+                 "adapter_config.json), or a key of a GGUF file, that graft refuses, as in "
+                 "rope_scaling.mrope_section; repeatable: the result is another model than the file's")
+      ->allow_extra_args(false);
   app.add_flag("--json", options->json, "Print the trainability report as JSON");
   app.callback([&app, options] {
     const std::vector<std::string> of_models = {

@@ -1,6 +1,6 @@
 #include "tools/convert/onnx/proto/onnx_graph.h"
 
-#include "runtime/text/unicode.h"
+#include "runtime/text/unicode/unicode.h"
 
 namespace graft::convert {
 
