@@ -340,12 +340,18 @@ Status Checkpointer::save_change() {
 }
 
 Status Checkpointer::save(const std::string& tag) {
-  if (!to_replay_.empty()) return ok_status();  // the journal is ahead: a resume goes through these steps anyway
+  // The journal is ahead: a resume runs these steps anyway.
+  if (!to_replay_.empty() && tag.empty()) return ok_status();
   wait_for_snapshot();
   if (saved_ == position()) {
     if (tag.empty()) return ok_status();
     std::lock_guard lock(store_mutex_);
     return store_.tag(store_.head(), tag);
+  }
+  if (!to_replay_.empty()) {
+    return invalid("Step ", trainer_.state().step, " is run again, and the journal has steps up to ",
+                   to_replay_.rbegin()->first, ", which a snapshot of now would lose; ask for \"", tag,
+                   "\" after them.");
   }
   GRAFT_TRY(start_snapshot(tag));
   if (auto written = thread_->wait()) note(std::move(*written));

@@ -76,7 +76,8 @@ class Checkpointer {
   void acknowledge();
 
   /// A snapshot of now, on storage when it returns; nothing to do where the newest is of now. May be asked for between
-  /// the micro-batches of a step.
+  /// the micro-batches of a step. While journalled steps are run again, no snapshot is taken: a resume runs them anyway,
+  /// and a tag is an error.
   Status save(const std::string& tag = {});
 
   /// save() after something but a step has changed the state, so that the newest snapshot of this step is not of now.

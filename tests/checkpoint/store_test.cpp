@@ -418,6 +418,49 @@ TEST(CheckpointStore, StepsBackOverADamagedSnapshotWithItsJournal) {
   }
 }
 
+/// A journal that was begun by another process says as well which one it follows.
+TEST(CheckpointStore, StepsBackOverAJournalThatWasBegunAnew) {
+  TemporaryFolder folder;
+  {
+    Store store = open_store(folder);
+    ASSERT_TRUE(put(store, 1, training_state(1)).ok());
+    ASSERT_TRUE(store.append(step_record(2)).ok());
+    ASSERT_TRUE(put(store, 2, training_state(2)).ok());
+  }
+  {
+    Store store = open_store(folder);
+    ASSERT_TRUE(store.append(step_record(3)).ok());
+  }
+  folder.write("store/" + file_name(FileKind::snapshot, 2), "damaged");
+  const Store store = open_store(folder);
+  EXPECT_EQ(store.head(), 1u);
+  ASSERT_EQ(store.journal().size(), 2u);
+  EXPECT_EQ(store.journal()[0], step_record(2));
+  EXPECT_EQ(store.journal()[1], step_record(3));
+}
+
+/// Steps behind a lost one do not follow the snapshot.
+TEST(CheckpointStore, AJournalEndsAtItsFirstLostRecord) {
+  TemporaryFolder folder;
+  {
+    Store store = open_store(folder);
+    ASSERT_TRUE(put(store, 1, training_state(1)).ok());
+    ASSERT_TRUE(store.append(step_record(2)).ok());
+    ASSERT_TRUE(store.append(step_record(3)).ok());
+    ASSERT_TRUE(put(store, 2, training_state(2)).ok());
+    ASSERT_TRUE(store.append(step_record(4)).ok());
+  }
+  folder.write("store/" + file_name(FileKind::snapshot, 2), "damaged");
+  const std::string name = "store/" + file_name(FileKind::journal, 1);
+  std::string bytes = os::read_text_file(os::system_files(), folder.file(name), 1 << 20).value();
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  folder.write(name, bytes);
+  const Store store = open_store(folder);
+  EXPECT_EQ(store.head(), 1u);
+  ASSERT_EQ(store.journal().size(), 1u);
+  EXPECT_EQ(store.journal()[0], step_record(2));
+}
+
 TEST(CheckpointStore, DamagedChunksAreFoundAndSteppedBackFrom) {
   TemporaryFolder folder;
   {

@@ -186,6 +186,18 @@ class RunsTest(cli.CliTest):
             self.refused("train", "--config", "w.json", "mlp.graft", "--data", "digits:", names=says)
         self.refused("train", "--config", "nowhere.json", "mlp.graft", "--data", "digits:", names="nowhere.json")
 
+    def test_a_run_ends_by_its_time(self):
+        self.graft(*self.train, "--steps", 1, "-o", "one.graft")
+        self.graft(*self.train, "--max-time", "0.000001", "--checkpoint", "timed", "-o", "a.graft")  # the first step takes longer
+        self.assertEqual(self.bytes_of("a.graft"), self.bytes_of("one.graft"))
+        self.assertEqual(json.loads(self.graft("checkpoint", "list", "timed", "--json"))["snapshots"][-1]["step"], 1)
+        self.graft(*self.train, "--max-time", "1.5h", "--steps", 1, "-o", "b.graft")
+        self.assertEqual(self.bytes_of("b.graft"), self.bytes_of("one.graft"))
+        with open(self.path("a.graft.config.json")) as file:
+            self.assertEqual(json.load(file)["max-time"], "0.000001")
+        for wrong in ("5x", "-1", "much"):
+            self.refused(*self.train, "--max-time", wrong, "-o", "c.graft", names="--max-time")
+
     def test_flags_that_do_nothing_are_refused(self):
         base = ["train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--steps", 1]
         for flags, names in ((["--focal-gamma", 1], "--focal-gamma"), (["--alpha", 0.5], "--alpha"),

@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "platform/base/hash.h"
 #include "platform/group/in_process.h"
 #include "runtime/distribute/group_exchange.h"
 #include "runtime/distribute/parcels.h"
@@ -179,6 +180,88 @@ TEST_F(AgreementTest, WhoeverComesHasTheStateOfWorker0) {
   EXPECT_EQ(had[1].rate, 0.125);
   EXPECT_EQ(had[1].contents, had[0].contents);
   EXPECT_EQ(had[1].next, had[0].next);
+}
+
+/// Whether a worker is gone, which the others may go on without, or is there and disagrees.
+TEST_F(AgreementTest, WhoIsSilentIsLost) {
+  const auto ends = group::in_process(2, {{group::Fault::Kind::drop, 1, 0, {}}});
+  bool lost[2] = {};
+  Status said[2];
+  const auto work = [&](std::size_t rank) {
+    GroupExchange exchange(*ends[rank], *test::shared_device(), {.between_steps = std::chrono::milliseconds(100)});
+    Step step = usual_step();
+    said[rank] = exchange.begin(step);
+    lost[rank] = exchange.has_lost_worker();
+    if (rank == 1) ends[1]->leave(said[1]);
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
+  EXPECT_EQ(said[0].code(), Code::timeout) << said[0].message();
+  EXPECT_TRUE(lost[0]);
+}
+
+using Words = std::map<std::string, std::string, std::less<>>;
+
+std::vector<Status> agree_all(const std::vector<Words>& words, const std::vector<bool>& newcomers) {
+  const auto ends = group::in_process(words.size());
+  std::vector<Status> said(words.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < words.size(); ++rank) {
+    threads.emplace_back(
+        [&, rank] { said[rank] = agree(*ends[rank], words[rank], newcomers[rank], group::kNoDeadline); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return said;
+}
+
+TEST(Agreement, OtherWordsAreNamedAndNewcomersLeftOut) {
+  const Words usual = {{"batch", "8"}, {"model", "a"}}, other = {{"batch", "8"}, {"model", "b"}};
+  for (const Status& status : agree_all({usual, usual, usual}, {false, true, false})) EXPECT_TRUE(status.ok());
+  for (const Status& status : agree_all({usual, usual, other}, {false, false, false})) {
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("another model"), std::string::npos) << status.message();
+  }
+  const auto one = agree_all({usual, usual, other}, {false, false, true});
+  EXPECT_EQ(one[0].code(), Code::io_error) << "the others meet again without it";
+  EXPECT_EQ(one[1].code(), Code::io_error);
+  EXPECT_EQ(one[2].code(), Code::invalid_argument);
+  for (const Status& status : agree_all({usual, other, other}, {false, false, true})) {
+    EXPECT_EQ(status.code(), Code::invalid_argument) << "one that was there before differs as well";
+  }
+}
+
+/// What another version says first has the same form and another number.
+TEST(Agreement, AnotherVersionIsRefused) {
+  const auto ends = group::in_process(2);
+  struct {
+    char magic[8] = {'g', 'r', 'a', 'f', 't', 'g', 'r', 'p'};
+    std::uint64_t version = 1'000'000;
+    Hash128 words;
+    std::uint64_t bytes = 0;
+    std::uint64_t newcomer = 0;
+  } hello;
+  std::thread other([&] {
+    Parcels parcels(*ends[1]);
+    EXPECT_TRUE(parcels.share(std::as_bytes(std::span(&hello, 1)), group::kNoDeadline).ok());
+    // Without a check of versions the words would follow.
+    ends[1]->leave(invalid("It is another version."));
+  });
+  const Status said = agree(*ends[0], {}, false, group::kNoDeadline);
+  other.join();
+  EXPECT_NE(said.message().find("Worker 1 runs another version of graft"), std::string::npos) << said.message();
+}
+
+TEST(Agreement, AllEndAsWorker0Does) {
+  for (const bool first : {false, true}) {
+    const auto ends = group::in_process(2);
+    std::vector<bool> ended(2);
+    bool second = false;
+    std::thread other([&] { second = end_together(*ends[1], !first, group::kNoDeadline).value(); });
+    EXPECT_EQ(end_together(*ends[0], first, group::kNoDeadline).value(), first);
+    other.join();
+    EXPECT_EQ(second, first);
+  }
 }
 
 TEST_F(AgreementTest, AParcelThatWasChangedOnItsWayIsRefused) {

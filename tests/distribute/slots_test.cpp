@@ -112,6 +112,15 @@ TEST_F(SlotsTest, SlotsAreAddedAsTheDeviceAdds) {
   EXPECT_GT(small, 20u);
 }
 
+/// The sums, this worker's part of what others send, and its own slots until they are sent.
+TEST(Slots, TakeWhatIsSaidOfHostMemory) {
+  // Three workers of six gradients, so two each: the sums, and two others' slots.
+  EXPECT_EQ(host_bytes(24, 3, 1, 3), 24u + 2 * 8);
+  // Two slots each: two of its own, whole, and a part of all six but those that are read where they come.
+  EXPECT_EQ(host_bytes(24, 3, 2, 6), 24u + 2 * 24 + 2 * 8 + 2 * 8 + 2 * 8);
+  EXPECT_EQ(host_bytes(24, 1, 1, 1), 24u) << "one worker sends nothing";
+}
+
 TEST(Wire, RoundsToTheNearestAndKeepsWhatIsNoNumber) {
   const auto through = [](float x) {
     std::array<std::byte, 2> half = {};
