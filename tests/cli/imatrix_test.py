@@ -119,7 +119,8 @@ class Imatrix(letter_text.LetterTest):
         sums = []
         for data in (("text.txt",), ("other.txt",), ("text:text.txt", "other.txt")):
             done = self.run_graft("imatrix", "m.graft", *(flag for name in data for flag in ("--data", name)), "-o", "im.gguf", *flags)
-            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            # A slow device says that it compiles.
+            self.assertEqual((done.returncode, done.stderr.replace("Compiling shaders ...\n", "")), (0, ""))
             sums.append(read_gguf(self.path("im.gguf")))
         self.assertEqual(sums[2][0]["imatrix.datasets"], ["text.txt", "other.txt"])
         for name, numbers in sums[2][1].items():
