@@ -64,7 +64,7 @@ class Resize(cli.CliTest):
         self.graft(train[0], "wide.graft", *again, "--resume", "--steps", 8, "-o", "again.graft")
         with open(self.path("whole.graft"), "rb") as one, open(self.path("again.graft"), "rb") as other:
             self.assertEqual(one.read(), other.read())
-        self.fails(train[0], "mlp.graft", *train[1:], "--resume", "--steps", 9, "-o", "x.graft", says=["another model"])
+        self.fails(train[0], "mlp.graft", *train[1:], "--resume", "--steps", 9, "-o", "x.graft", says=["another head"])
 
     def test_names_keep_their_numbers(self):
         self.fails("resize", "mlp.graft", "--classes", 10, "-o", "x.graft", says=["has 10 classes, and 10 were asked for"])

@@ -116,7 +116,7 @@ TEST_F(SlotsTest, SlotsAreAddedAsTheDeviceAdds) {
 TEST(Slots, TakeWhatIsSaidOfHostMemory) {
   // Three workers of six gradients, so two each: the sums, and two others' slots.
   EXPECT_EQ(host_bytes(24, 3, 1, 3), 24u + 2 * 8);
-  // Two slots each: two of its own, whole, and a part of all six but those that are read where they come.
+  // Two slots for each worker: it holds both whole, and a part of each of the six except those read on arrival.
   EXPECT_EQ(host_bytes(24, 3, 2, 6), 24u + 2 * 24 + 2 * 8 + 2 * 8 + 2 * 8);
   EXPECT_EQ(host_bytes(24, 1, 1, 1), 24u) << "one worker sends nothing";
 }

@@ -1,4 +1,4 @@
-"""Token ids of conversations, template by template and tokenizer by tokenizer, beside those of Hugging Face's libraries.
+"""Token ids of conversations, template by template and tokenizer by tokenizer, compared with those of Hugging Face's libraries.
 
 Usage: chat_parity.py ENCODE_TEXTS [--save]
 

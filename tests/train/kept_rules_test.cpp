@@ -148,7 +148,7 @@ TEST_F(KeptRules, AJournalWithAGapIsFollowedByASnapshot) {
   }
 }
 
-/// As above, and the journal goes on behind the worker's step: what comes behind the gap is of no use either.
+/// As above, with journalled steps after the worker's step: the records after the gap are of no use either.
 TEST_F(KeptRules, WhatComesBehindAGapIsJournalledAgain) {
   {
     KeptRun gone;
@@ -259,6 +259,86 @@ TEST_F(KeptRules, NoMoreSnapshotsStayThanAreToBeKept) {
   std::vector<std::uint64_t> steps;
   for (const auto& [number, snapshot] : run.checkpointer->store().snapshots()) steps.push_back(snapshot.meta.step);
   EXPECT_EQ(steps, (std::vector<std::uint64_t>{1, 3, 4}));
+}
+
+/// What makes other numbers is another configuration, whether the snapshot has it or the run.
+TEST_F(KeptRules, AllThatChangesARunIsCompared) {
+  using Change = std::pair<const char*, void (*)(train::TrainOptions&)>;
+  const Change changes[] = {
+      {"statistics", [](train::TrainOptions& o) { o.batch_norm_momentum = 0.3; }},
+      {"schedule", [](train::TrainOptions& o) { o.schedule.total_steps = 30; }},
+      {"schedule",
+       [](train::TrainOptions& o) { o.schedule = {.kind = train::ScheduleKind::one_cycle, .total_steps = 20}; }},
+      {"clipping", [](train::TrainOptions& o) { o.clip_norm = 2; }},
+      {"seed", [](train::TrainOptions& o) { o.seed = 4; }},
+      {"micro_batch", [](train::TrainOptions& o) { o.micro_batch = 3; }},
+      {"loss", [](train::TrainOptions& o) { o.loss.label_smoothing = 0.1; }},
+      {"loss", [](train::TrainOptions& o) { o.loss.class_weights = {1, 2, 3}; }},
+      {"freeze", [](train::TrainOptions& o) { o.freeze = {"fc.weight"}; }},
+      {"groups", [](train::TrainOptions& o) { o.groups = {{.pattern = "fc.*", .learning_rate_scale = 0.5}}; }}};
+  KeptRun usual;
+  usual.start();
+  const Configuration before = configuration_of(*usual.trainer);
+  for (const auto& [name, change] : changes) {
+    KeptRun run;
+    change(run.options);
+    run.start();
+    Configuration now = configuration_of(*run.trainer);
+    EXPECT_NE(now[name], before.contains(name) ? before.at(name) : "") << name;
+    now.erase(name);
+    Configuration others = before;
+    others.erase(name);
+    EXPECT_EQ(now, others) << name;
+  }
+  // A longer cycle is another one.
+  KeptRun cycle, longer;
+  for (auto* run : {&cycle, &longer}) {
+    run->options.schedule = {.kind = train::ScheduleKind::one_cycle, .total_steps = run == &cycle ? 20u : 30u};
+    run->start();
+  }
+  EXPECT_NE(configuration_of(*cycle.trainer)["schedule"], configuration_of(*longer.trainer)["schedule"]);
+  cycle.trainer.reset();
+  longer.trainer.reset();
+  usual.trainer.reset();
+
+  CheckpointOptions options = in_folder();
+  {
+    KeptRun run;
+    ASSERT_TRUE(run.open(options).ok());
+  }
+  KeptRun frozen;
+  frozen.options.freeze = {"fc.weight"};
+  EXPECT_TRUE(contains(frozen.open(options).message(), "another freeze")) << "what only the run has counts, too";
+}
+
+/// A snapshot whose parameters are no numbers is only gone on from if that was asked for.
+TEST_F(KeptRules, ARunGoesOnFromTheNewestFiniteSnapshot) {
+  {
+    KeptRun run;
+    CheckpointOptions options = in_folder();
+    options.allow_non_finite = true;
+    ASSERT_TRUE(run.open(options).ok());
+    ASSERT_TRUE(run.run_to(1).ok());
+    ASSERT_TRUE(run.checkpointer->save().ok());
+    std::vector<float> bias(4, std::nanf(""));
+    ASSERT_TRUE(run.trainer->write("conv.bias", std::as_bytes(std::span(bias))).ok());
+    ASSERT_TRUE(run.checkpointer->save_change().ok());
+    ASSERT_TRUE(run.checkpointer->save("bad").ok());
+  }
+  CheckpointOptions options = in_folder();
+  options.from = "bad";
+  KeptRun run;
+  EXPECT_TRUE(contains(run.open(options).message(), "that is finite is")) << "it was asked for by name";
+  options.from.clear();
+  reports_.clear();
+  ASSERT_TRUE(run.open(options).ok());
+  EXPECT_TRUE(reported("the newest that is finite"));
+  std::vector<float> bias(4);
+  ASSERT_TRUE(run.trainer->read("conv.bias", std::as_writable_bytes(std::span(bias))).ok());
+  EXPECT_FALSE(std::isnan(bias[0]));
+  bias[0] = std::nanf("");
+  ASSERT_TRUE(run.trainer->write("conv.bias", std::as_bytes(std::span(bias))).ok());
+  EXPECT_FALSE(run.checkpointer->save_change().ok()) << "none is written either";
 }
 
 /// The store of a worker that is gone: another goes on with it.

@@ -52,9 +52,9 @@ CLI::Validator not_negative() { return number(0, std::numeric_limits<double>::ma
 
 CLI::Validator duration() {
   const std::map<std::string, double> units = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-  return CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::Options(CLI::AsNumberWithUnit::CASE_SENSITIVE |
-                                                                   CLI::AsNumberWithUnit::UNIT_OPTIONAL),
-                               "s, m, h or d");
+  using Number = CLI::AsNumberWithUnit;
+  CLI::Validator out = Number(units, Number::Options(Number::CASE_SENSITIVE | Number::UNIT_OPTIONAL));
+  return out.description("");
 }
 
 Result<std::vector<double>> list_of_numbers(const std::string& text, const char* flag) {

@@ -67,7 +67,7 @@ def flag_of(field, struct, enums):
             name = f"{field.flag},!--no-{field.flag.removeprefix('--')}"
             return f"  app.add_flag_function(\"{name}\", [&options](std::int64_t given) {{ {to} = given > 0; }}, {text});"
         return f"  app.add_flag(\"{field.flag}\", {to}, {text});"
-    unit = "->transform(duration())" if field.unit == "s" else ""
+    unit = "->transform(duration())->type_name(\"TIME\")" if field.unit == "s" else ""
     return f"  app.add_option(\"{field.flag}\", {to}, {text}){check_of(field)}{unit}{'->delimiter(' + chr(39) + ',' + chr(39) + ')' if field.count or field.is_list_of_names else ''};"
 
 

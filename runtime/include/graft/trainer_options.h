@@ -240,9 +240,9 @@ typedef struct graft_trainer_options {
   uint32_t micro_batch;
   /* Seed of dropout, noise and shuffling. Default: 0. Flag: --seed. */
   uint32_t seed;
-  /* Time from this trainer's first step on, after which graft_train_next takes no step; 0: no limit. The step that
-     reaches it is completed. Of several workers, worker 0's limit counts. Default: 0. Range: [0, inf). Unit: s.
-     Flag: --max-time. */
+  /* Time after which a run ends, from its first step in this process; 0: no limit. The step that reaches it is
+     completed, and graft_train_next() then takes none. Of several workers, worker 0's limit counts. Default: 0.
+     Range: [0, inf). Unit: s. Flag: --max-time. */
   double max_time;
   /* Set whose samples graft_train_next takes (graft/data.h). Default: none. */
   const struct graft_data_set* data;
