@@ -341,7 +341,7 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   endif()
   add_test(NAME bindings/defaults COMMAND ${adapter_python} -B ${PROJECT_SOURCE_DIR}/tests/bindings/defaults_test.py
     $<TARGET_FILE:graft_cli> $<TARGET_FILE:defaults_c> $<TARGET_FILE:defaults_cpp> ${defaults_runs})
-  set_tests_properties(bindings/defaults PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(bindings/defaults PROPERTIES LABELS slow TIMEOUT 2400 SKIP_RETURN_CODE 77)
 endif()
 if(GRAFT_TEST_PYTHON)
   add_test(NAME interface/generator COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/interface/interface_test.py)
