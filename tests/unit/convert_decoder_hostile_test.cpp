@@ -204,8 +204,10 @@ TEST(Gguf, LiesAreToldApart) {
   std::string none = file;
   none[file.find(key) + key.size() + 4] = 0;
   expect_sentence(convert(none), "\"llama.embedding_length\" is 0");
-  // Without a usable tokenizer the model still converts, and says so.
-  const auto mute = convert_gguf(bytes_of(replaced(file, "ggml.tokens", "ggml.tikens")), "a.gguf");
+  const std::string misspelled = replaced(file, "ggml.tokens", "ggml.tikens");
+  expect_sentence(convert(misspelled), "\"tokenizer.ggml.tikens\"");
+  // Without a usable tokenizer the model still converts, and the report says so.
+  const auto mute = convert_gguf(bytes_of(misspelled), "a.gguf", {}, {"tokenizer.ggml.tikens"});
   ASSERT_TRUE(mute.ok()) << mute.status().message();
   EXPECT_FALSE(mute->model.tokenizer.has_value());
   EXPECT_NE(mute->report.text().find("The tokenizer is left out"), std::string::npos);

@@ -298,7 +298,6 @@ TEST_F(GeneratorTest, TellsProbabilitiesAndTheTimeOfTheFirstToken) {
     EXPECT_EQ(out.most_probable[3 * i].log_probability, out.log_probabilities[i]);
   }
   EXPECT_GT(out.first_token_seconds, 0);
-  EXPECT_LE(out.first_token_seconds, out.prefill_seconds + out.decode_seconds + 1e-3);
   options.sampling.bias = {{out.tokens[0], -INFINITY}};
   EXPECT_EQ(run(*generator, kPrompt, options).tokens[0], out.most_probable[1].token) << "the next best";
   options.sampling.bias = {{17, 1}};
