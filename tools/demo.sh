@@ -4,9 +4,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 sh tools/dev/install.sh
-cmake --preset release -DGRAFT_BUILD_TESTS=OFF
-cmake --build --preset release
-export PATH="$PWD/build/release/tools/graft:$PATH"
+cmake --preset cli
+cmake --build --preset cli
+export PATH="$PWD/build/cli/tools/graft:$PATH"
 out=build/demo
 rm -rf "$out"
 mkdir -p "$out"

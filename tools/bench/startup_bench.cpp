@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "platform/os/process.h"
 #include "runtime/data/loader.h"
 #include "runtime/data/spec.h"
 #include "runtime/run_state/training.h"
@@ -69,9 +70,8 @@ std::string quoted(const std::string& text) {
 
 Result<nlohmann::ordered_json> run_process(const DeviceFlags& flags, const std::string& model,
                                            const std::string& folder) {
-  std::error_code error_code;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error_code).string();
-  if (error_code) return unsupported("This system does not tell where the program is.");
+  const std::string program = os::program_path();
+  if (program.empty()) return unsupported("This system does not tell where the program is.");
   std::string command = cat("XDG_CACHE_HOME=", quoted(folder), " MESA_SHADER_CACHE_DIR=", quoted(folder), " ",
                             quoted(program), " bench startup-once ", quoted(model));
   if (!flags.device.empty()) command += " --device " + quoted(flags.device);
@@ -89,11 +89,10 @@ Result<nlohmann::ordered_json> run_process(const DeviceFlags& flags, const std::
 }
 
 void print_phases(const char* title, const nlohmann::ordered_json& phases) {
-  using Kind = Table::Kind;
-  Table table({{title, 34, Kind::name},
-               {"graft, ms", 12, Kind::number},
-               {"its processor time, ms", 22, Kind::number},
-               {"driver, ms", 12, Kind::number}});
+  Table table({{title, 34, Table::Kind::name},
+               {"graft, ms", 12, Table::Kind::number},
+               {"its processor time, ms", 22, Table::Kind::number},
+               {"driver, ms", 12, Table::Kind::number}});
   const auto add = [&](const std::string& name, const double(&ms)[3]) {
     table.row({name, number_text("%.2f", ms[0]), number_text("%.2f", ms[1]), number_text("%.2f", ms[2])});
   };

@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <vector>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 
 namespace graft::cli {
 
 void add_device_flags(CLI::App& app, DeviceFlags& flags) {
+  const HelpGroup group(app, "Device");
   app.add_option("--device", flags.device, "Index or part of the name of the device (see: graft devices)");
   app.add_option("--vulkan-library", flags.library, "Loader or driver to load instead of libvulkan.so.1");
   app.add_option("--matmul-precision", flags.matmul_precision,
@@ -22,6 +24,7 @@ void add_device_flags(CLI::App& app, DeviceFlags& flags) {
 }
 
 void add_pace_flags(CLI::App& app, DeviceFlags& flags) {
+  const HelpGroup group(app, "Device");
   app.add_option(
          "--slice-ms", flags.slice_ms,
          "Let others use the device after so many milliseconds: longer submissions are cut, large dispatches too")

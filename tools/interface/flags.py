@@ -80,7 +80,7 @@ def flags(struct, enums):
         lines += [f"    {{\"{c.word}\", \"{c.name}\", {c.c_name}}}," for c in constants] + ["};", ""]
     options = camel(struct.name)
     for section in dict.fromkeys(field.section for field in struct.fields if field.flag):
-        lines += [f"inline void add_{section}_flags(CLI::App& app, {options}& options) {{"]
+        lines += [f"inline void add_{section}_flags(CLI::App& app, {options}& options) {{", f"  const HelpGroup group(app, \"{section.capitalize()}\");"]
         lines += [flag_of(field, struct, enums) for field in struct.fields if field.flag and field.section == section] + ["}", ""]
     lines += ["/// Flags that one choice or another reads.", "inline constexpr Readers kReaders[] = {"]
     for field in struct.fields:

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
@@ -138,59 +139,81 @@ Status run_train(const TrainArguments& given) {
   return close_context(std::move(context));
 }
 
+void add_data_flags(CLI::App& app, TrainArguments& options) {
+  const HelpGroup group(app, "Data");
+  app.add_option(
+         "--data", options.data,
+         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, folder:DIR, wav:DIR, ts:FILE, digits:, text:FILE or "
+         "jsonl:FILE, with options as in ?count=N&skip=N (docs/data.md)")
+      ->required();
+  app.add_option("--eval", options.held_out, "A data set to evaluate on before training and after each epoch");
+  app.add_option("--eval-split", options.split, "Share of --data to evaluate on instead, as in 0.05: its last samples")
+      ->check(number(0, 1, Ends::open));
+  add_long_flag(app, options.text);
+  app.add_option("--show-samples", options.text.show,
+                 "Print the tokens of the first samples of text, and which of them are learned")
+      ->check(whole(1, 1000));
+  app.add_flag("--no-shuffle", options.no_shuffle, "Take the samples in their order");
+  app.add_option("--read-threads", options.read_threads,
+                 "Threads that read samples, if each is a file (as many as cores, at most 8)")
+      ->check(whole(1, 256));
+  app.add_flag("--drop-last", options.drop_last, "Leave out a last batch that is not full");
+}
+
+void add_length_flags(CLI::App& app, TrainArguments& options) {
+  const HelpGroup group(app, "Steps");
+  app.add_option("--epochs", options.epochs, "Times through the data (1)")->check(whole(1));
+  app.add_option("--steps", options.steps, "Optimizer steps, instead of epochs")->check(whole(1));
+}
+
+void add_plan_flags(CLI::App& app, TrainArguments& options) {
+  const HelpGroup group(app, "Memory");
+  app.add_option("--budget", options.budget, kBudgetHelp);
+  app.add_flag("--no-fusion", options.no_fusion,
+               "Give every op and every tensor dispatches of its own (the same bits)");
+}
+
+void add_output_flags(CLI::App& app, TrainArguments& options) {
+  const HelpGroup group(app, "Output");
+  app.add_option("-o,--output", options.output,
+                 "The trained model; with --lora, --adapter or --add-tokens, only what was trained");
+  add_in_place_flag(app, options.in_place);
+  app.add_option("--metrics", options.metrics, "Write a JSON object per step to this file");
+  app.add_option("--tensorboard", options.tensorboard, "Write TensorBoard's event files to this folder");
+  app.add_option("--svg", options.svg, "Draw the loss curve to this file");
+  auto* fetch =
+      app.add_option("--fetch", options.fetch, "Values of the forward pass, as in a,b: those of the last step");
+  app.add_option("--fetch-out", options.fetch_folder, "Folder for them, NAME.npy each")->needs(fetch);
+  app.add_option("--profile", options.profile,
+                 "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and "
+                 "memory");
+  app.add_option("--profile-steps", options.profile_steps, "How many of the last steps (5)")->check(whole(1, 1000));
+  app.add_flag("--quiet", options.quiet, "No progress");
+  app.add_option("--config", options.config,
+                 "A JSON file of flags, as a run writes it next to -o (OUT.config.json); flags given here override it");
+}
+
 }  // namespace
 
 Action add_train(CLI::App& app) {
   auto options = std::make_shared<TrainArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
-  app.add_option(
-         "--data", options->data,
-         "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, folder:DIR, wav:DIR, ts:FILE, digits:, text:FILE or "
-         "jsonl:FILE, with options as in ?count=N&skip=N (docs/data.md)")
-      ->required();
-  app.add_option("--eval", options->held_out, "A data set to evaluate on before training and after each epoch");
-  app.add_option("--eval-split", options->split, "Share of --data to evaluate on instead, as in 0.05: its last samples")
-      ->check(number(0, 1, Ends::open));
-  add_long_flag(app, options->text);
-  app.add_option("--show-samples", options->text.show,
-                 "Print the tokens of the first samples of text, and which of them are learned")
-      ->check(whole(1, 1000));
-  app.add_option("--epochs", options->epochs, "Times through the data (1)")->check(whole(1));
-  app.add_option("--steps", options->steps, "Optimizer steps, instead of epochs")->check(whole(1));
-  app.add_option("--budget", options->budget, kBudgetHelp);
-  app.add_flag("--recover-device", options->recover_device,
-               "Go on on the device opened anew where it is lost: the state is copied to the host after each step");
-  app.add_flag("--no-fusion", options->no_fusion,
-               "Give every op and every tensor dispatches of its own (the same bits)");
-  app.add_flag("--no-shuffle", options->no_shuffle, "Take the samples in their order");
-  app.add_option("--read-threads", options->read_threads,
-                 "Threads that read samples, where each is a file (as many as cores, 8 at most)")
-      ->check(whole(1, 256));
-  app.add_flag("--drop-last", options->drop_last, "Leave out a last batch that is not full");
-  app.add_option("--metrics", options->metrics, "Write a JSON object per step to this file");
-  app.add_option("--tensorboard", options->tensorboard, "Write TensorBoard's event files to this folder");
-  app.add_option(
-      "--config", options->config,
-      "A JSON file that holds flags, as a run writes it beside -o (OUT.config.json); flags given here go before");
-  app.add_option("--svg", options->svg, "Draw the loss curve to this file");
-  auto* fetch =
-      app.add_option("--fetch", options->fetch, "Values of the forward pass, as in a,b: those of the last step");
-  app.add_option("--fetch-out", options->fetch_folder, "Folder for them, NAME.npy each")->needs(fetch);
-  app.add_option(
-      "--profile", options->profile,
-      "Write a trace of the last steps (Chrome, Perfetto) to this file; print what took most time and memory");
-  app.add_option("--profile-steps", options->profile_steps, "How many of the last steps (5)")->check(whole(1, 1000));
-  add_worker_flags(app, options->workers);
-  add_evaluation_flags(app, options->evaluation);
-  add_sample_flags(app, options->sample);
-  add_checkpoint_flags(app, options->checkpoint);
-  app.add_flag("--quiet", options->quiet, "No progress");
-  app.add_option("-o,--output", options->output,
-                 "The trained model; with --lora, --adapter or --add-tokens, what was trained alone");
-  add_in_place_flag(app, options->in_place);
+  add_data_flags(app, *options);
+  add_length_flags(app, *options);
   add_train_flags(app, options->train);
   add_teacher_flag(app, options->train);
+  add_plan_flags(app, *options);
+  add_checkpoint_flags(app, options->checkpoint);
+  add_evaluation_flags(app, options->evaluation);
+  add_sample_flags(app, options->sample);
+  add_output_flags(app, *options);
+  add_worker_flags(app, options->workers);
   add_device_flags(app, options->device);
+  {
+    const HelpGroup group(app, "Device");
+    app.add_flag("--recover-device", options->recover_device,
+                 "If the device is lost, reopen it and resume; each step copies the state to the host");
+  }
   add_pace_flags(app, options->device);
   app.callback([&app, options] {
     refuse_idle_train_flags(app, options->train);

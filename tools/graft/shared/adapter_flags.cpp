@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "tools/common/help.h"
+
 namespace graft::cli {
 
 void add_adapter_flags(CLI::App& app, AdapterFlags& flags, bool required) {
+  const HelpGroup group(app, "Adapters");
   auto* file = app.add_option("--adapter", flags.files,
                               "An adapter for the model: of graft train --lora, a PEFT folder, or a GGUF file; several "
                               "are added up, each by its weight in FILE=WEIGHT (1)")

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/graft/shared/public_api.h"
 
@@ -36,6 +37,7 @@ Status parse_journal(const std::string& text, graft_checkpoint_options& options)
 }  // namespace
 
 void add_checkpoint_flags(CLI::App& app, CheckpointFlags& flags) {
+  const HelpGroup group(app, "Checkpoints");
   app.add_option("--checkpoint", flags.folder, "Folder for checkpoints: every step is journalled there");
   app.add_option("--checkpoint-every", flags.every, "Steps between snapshots (100)")->check(whole(0));
   app.add_option("--journal", flags.journal,

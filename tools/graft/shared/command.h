@@ -5,12 +5,6 @@
 
 namespace graft::cli {
 
-struct Command {
-  const char* name;
-  const char* summary;
-  Register add;
-};
-
 // One per cmd_<name>.cpp.
 Action add_delta(CLI::App& app);
 Action add_devices(CLI::App& app);

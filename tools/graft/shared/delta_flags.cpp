@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 
 namespace graft::cli {
 
 void add_server_flags(CLI::App& app, ServerFlags& flags) {
+  const HelpGroup group(app, "Server");
   app.add_option("--server", flags.kind, "fedavg, fedadagrad, fedadam or fedyogi: the server's step (fedavg)");
   app.add_option("--server-rate", flags.rate, "Its learning rate (1)")->check(positive());
   app.add_option("--server-beta1", flags.beta1, "Its momentum (0)")->check(number(0, 1, Ends::open_above));

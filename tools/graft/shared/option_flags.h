@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/common/command.h"
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 
 namespace graft::cli {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "graft/gate.h"
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
@@ -89,6 +90,7 @@ std::string rejected_path(const std::string& path) {
 }  // namespace
 
 void add_evaluation_flags(CLI::App& app, EvaluationFlags& flags) {
+  const HelpGroup group(app, "Evaluation");
   app.add_option("--metric", flags.metric, cat("Metrics of the held-out data, as in f1,auroc: ", graft_metric_names()));
   app.add_option("--eval-every", flags.every, "Steps between evaluations, instead of epochs")->check(whole(1));
   app.add_option("--early-stop", flags.early_stop,

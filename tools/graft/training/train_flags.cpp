@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/graft/shared/put_adapters.h"
 #include "tools/graft/shared/text_flags.h"
@@ -12,6 +13,7 @@
 namespace graft::cli {
 
 void add_plain_loss_flags(CLI::App& app, TrainFlags& flags) {
+  const HelpGroup group(app, "Loss");
   app.add_option("--loss", flags.loss,
                  cat(graft_loss_names(),
                      " (default ce); ce:LABEL+0.5*mse:BOX adds several up, each of an output of the "
@@ -33,23 +35,34 @@ void add_loss_and_adapter_flags(CLI::App& app, TrainFlags& flags) {
 
 void add_train_flags(CLI::App& app, TrainFlags& flags) {
   add_loss_and_adapter_flags(app, flags);
+  {
+    const HelpGroup group(app, "Adapters");
+    app.add_option("--lora", flags.lora,
+                   "Train adapters of low rank and nothing else: "
+                   "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes,init=pissa");
+    app.add_option("--add-tokens", flags.add_tokens, kAddTokensHelp);
+  }
   add_optimizer_flags(app, flags.options);
-  app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
-  add_precision_flag(app, flags.precision);
-  add_precision_flags(app, flags.options);
-  add_memory_flags(app, flags.options);
+  {
+    const HelpGroup group(app, "Optimizer");
+    app.add_option("--group", flags.groups, "PATTERN:lr=SCALE,weight_decay=X for parameters by name; repeatable");
+  }
   add_schedule_flags(app, flags.options);
+  add_memory_flags(app, flags.options);
+  {
+    const HelpGroup group(app, "Precision");
+    add_precision_flag(app, flags.precision);
+  }
+  add_precision_flags(app, flags.options);
   add_steps_flags(app, flags.options);
+  const HelpGroup group(app, "Steps");
   app.add_option("--batch", flags.batch, "Samples on the device at once (32)")->check(whole(1, INT32_MAX));
   app.add_option("--accumulate", flags.accumulate, "Micro-batches per optimizer step (1)")->check(whole(1, INT32_MAX));
-  app.add_option("--lora", flags.lora,
-                 "Train adapters of low rank and nothing else: "
-                 "r=8,alpha=16,dropout=0,targets=q_proj|v_proj,dora=yes,rslora=yes,init=pissa");
-  app.add_option("--add-tokens", flags.add_tokens, kAddTokensHelp);
   app.add_option("--bind", flags.bind, "Sizes of named dimensions other than the batch");
 }
 
 void add_teacher_flag(CLI::App& app, TrainFlags& flags) {
+  const HelpGroup group(app, "Loss");
   app.add_option("--teacher", flags.teacher,
                  "Learn from this model's logits, too: one of the same vocabulary, run beside the trained one");
 }
@@ -105,7 +118,7 @@ void refuse_idle_train_flags(const CLI::App& app, const TrainFlags& flags) {
     if (readers.choice == Choice::losses && !terms) continue;  // said once the options are made
     if (readers.or_with != nullptr && is_given(readers.or_with)) continue;
     const auto [chosen, with] =
-        readers.choice == Choice::losses     ? std::pair(losses, cat("--loss ", flags.loss))
+        readers.choice == Choice::losses ? std::pair(losses, cat("--loss ", flags.loss))
         : readers.choice == Choice::optimizers
             ? std::pair(bit(given.optimizer), cat("--optimizer ", word_of(kOptimizerWords, given.optimizer)))
             : std::pair(bit(given.schedule), cat("--schedule ", word_of(kScheduleWords, given.schedule)));
@@ -127,6 +140,7 @@ Result<Bindings> bindings_of(const TrainFlags& flags) {
 }
 
 void add_long_flag(CLI::App& app, TextFlags& flags) {
+  const HelpGroup group(app, "Data");
   app.add_option("--on-long", flags.on_long,
                  "What becomes of texts of jsonl: that are longer than a sample: cut, drop, error or split (texts that "
                  "are learned as a whole are split, all others cut)")

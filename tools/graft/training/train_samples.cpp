@@ -1,12 +1,14 @@
 #include "tools/graft/training/train_samples.h"
 
 #include "graft/steps.h"
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/graft/shared/public_api.h"
 
 namespace graft::cli {
 
 void add_sample_flags(CLI::App& app, SampleFlags& flags) {
+  const HelpGroup group(app, "Evaluation");
   auto* prompt =
       app.add_option("--sample", flags.prompts,
                      "A prompt that a language model continues before training and after each epoch; repeatable. "

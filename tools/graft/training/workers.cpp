@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "graft/gloo.h"
+#include "tools/common/help.h"
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
@@ -56,6 +57,7 @@ Status take_all_steps(const PreparedRun& run, std::uint64_t steps, const std::fu
 }  // namespace
 
 void add_worker_flags(CLI::App& app, WorkerFlags& flags) {
+  const HelpGroup group(app, "Workers");
   app.add_option("--workers", flags.number,
                  "Share the micro-batches of each step (--accumulate) among so many devices, to the same bits (1)")
       ->check(whole(1, kMostWorkers));
@@ -244,7 +246,7 @@ Status Workers::meet_anew() {
   starts_anew_ = false;
   has_met_ = true;
   to_stderr("A part of the optimizer's state is lost: the others %s.\n",
-               from_checkpoint_ ? "go on from the last checkpoint" : "begin again");
+            from_checkpoint_ ? "go on from the last checkpoint" : "begin again");
   graft_group& end = group_.front();
   Status met = error(Code::timeout, "they have not met.");
   for (int i = 0; i < kMostMeetings && is_of_lost_worker(met); ++i) {
