@@ -1,6 +1,8 @@
 """Help of commands, and what a mistyped command or flag gets."""
 
 import re
+import shutil
+import subprocess
 
 import cli
 
@@ -49,6 +51,39 @@ class HelpTest(cli.CliTest):
                 said = self.refused(*arguments, names=says)
                 self.assertTrue(said.startswith("graft: "), said)
                 self.assertEqual(said.count("\n"), 1, said)
+
+    def completed(self, *words):
+        """What bash offers for the last of these words."""
+        with open(self.path("completion.bash"), "w") as file:
+            file.write(self.graft("completion", "bash"))
+        script = 'source completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _graft; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-c", script, "bash", *words], cwd=self.folder, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes_commands_flags_and_files(self):
+        self.assertEqual(self.completed("graft", "tr"), ["train"])
+        self.assertEqual(self.completed("graft", "train", "--warm"), ["--warmup", "--warm-start"])
+        self.assertEqual(self.completed("graft", "checkpoint", "l"), ["list"])
+        self.assertEqual(self.completed("graft", "checkpoint", "list", "--j"), ["--json"])
+        self.assertEqual(self.completed("graft", "info", "mlp."), ["mlp.graft"])
+        self.assertEqual(self.completed("graft", "generate", "--prompts"), ["--prompts"])
+
+    def test_other_shells_and_man_read_what_is_written(self):
+        checks = {"zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
+        for shell, command in checks.items():
+            script = self.graft("completion", shell)
+            self.assertIn("--max-time" if shell == "zsh" else "-l max-time", script)
+            if shutil.which(shell):
+                done = subprocess.run(command, input=script, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
+        self.fails("completion", "csh", says=['There is no completion for "csh"'])
+        for name in ("", "train", "checkpoint", "bench", "convert"):
+            page = self.graft("manual", *([name] if name else []))
+            self.assertTrue(page.startswith(".TH graft"), name)
+            if shutil.which("groff"):
+                done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=page, capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), name)
 
 
 if __name__ == "__main__":

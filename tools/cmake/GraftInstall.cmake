@@ -83,6 +83,26 @@ if(TARGET graft_bench)
 endif()
 if(TARGET graft_cli)
   install(TARGETS graft_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  if(NOT CMAKE_CROSSCOMPILING AND NOT GRAFT_SANITIZE)
+    # The program writes its own manual pages and completion scripts.
+    install(CODE "
+      set(program \"$<TARGET_FILE:graft_cli>\")
+      set(out \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+      file(MAKE_DIRECTORY \"\${out}/man/man1\" \"\${out}/bash-completion/completions\" \"\${out}/zsh/site-functions\"
+        \"\${out}/fish/vendor_completions.d\")
+      execute_process(COMMAND \${program} completion bash OUTPUT_FILE \"\${out}/bash-completion/completions/graft\")
+      execute_process(COMMAND \${program} completion zsh OUTPUT_FILE \"\${out}/zsh/site-functions/_graft\")
+      execute_process(COMMAND \${program} completion fish OUTPUT_FILE \"\${out}/fish/vendor_completions.d/graft.fish\")
+      execute_process(COMMAND \${program} manual OUTPUT_FILE \"\${out}/man/man1/graft.1\")
+      file(STRINGS \"\${out}/man/man1/graft.1\" commands REGEX \"^[.]B [a-z]+\$\")
+      foreach(command IN LISTS commands)
+        string(SUBSTRING \"\${command}\" 3 -1 command)
+        if(NOT command STREQUAL \"graft\")
+          execute_process(COMMAND \${program} manual \${command} OUTPUT_FILE \"\${out}/man/man1/graft-\${command}.1\")
+        endif()
+      endforeach()
+    " COMPONENT tools)
+  endif()
 endif()
 
 # cpack -G DEB (needs dpkg-dev): one Debian package a component.

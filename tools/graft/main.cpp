@@ -1,9 +1,17 @@
 // graft: converts, plans, runs, trains and inspects.
+#include <memory>
+#include <string>
+
+#include "tools/common/manual.h"
 #include "tools/common/program.h"
+#include "tools/common/terminal.h"
 #include "tools/graft/shared/command.h"
 #include "tools/graft/shared/config_file.h"
 
 namespace {
+
+graft::cli::Action add_completion(CLI::App& app);
+graft::cli::Action add_manual(CLI::App& app);
 
 const graft::cli::Command kCommands[] = {
     {"devices", "List Vulkan devices, their features and limits, and which kernels pass a self-test",
@@ -63,7 +71,30 @@ const graft::cli::Command kCommands[] = {
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     // A program of its own, graft-bench: it looks inside the library, and this one does not.
     {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", nullptr},
+    {"completion",
+     "Print a script that completes commands and flags in bash, zsh or fish",
+     add_completion,
+     {{}, {"source <(graft completion bash)"}}},
+    {"manual", "Print a page for man, of graft or of one command", add_manual, {{}, {"graft manual train | man -l -"}}},
 };
+
+graft::cli::Status print(const graft::cli::Result<std::string>& text) {
+  if (!text.ok()) return text.status();
+  graft::cli::write_stdout(*text);
+  return {};
+}
+
+graft::cli::Action add_completion(CLI::App& app) {
+  auto shell = std::make_shared<std::string>();
+  app.add_option("SHELL", *shell, "bash, zsh or fish")->required();
+  return [shell] { return print(graft::cli::completion_script(*shell, kCommands)); };
+}
+
+graft::cli::Action add_manual(CLI::App& app) {
+  auto command = std::make_shared<std::string>();
+  app.add_option("COMMAND", *command, "A command of graft; without one, the page of graft itself");
+  return [command] { return print(graft::cli::manual_page(*command, kCommands)); };
+}
 
 }  // namespace
 
