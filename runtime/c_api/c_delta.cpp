@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "interface/defaults.h"
 #include "platform/base/exceptions.h"
 #include "runtime/c_api/c_adapter.h"
 #include "runtime/c_api/c_source.h"
@@ -68,15 +69,14 @@ graft_status on_delta(graft_delta* delta, Body&& body) {
 
 Result<delta::MakeOptions> make_options(const graft_delta_options& given) {
   delta::MakeOptions out;
-  if (given.samples > 0) out.samples = given.samples;
+  out.samples = given.samples;
   out.local_steps = given.local_steps;
   if (static_cast<unsigned>(given.coding) > GRAFT_DELTA_FIXED) {
     return invalid("There is no coding number ", static_cast<unsigned>(given.coding), ".");
   }
   out.coding = static_cast<delta::Coding>(given.coding);
-  if (given.fixed_bits > 0) out.fixed_bits = given.fixed_bits;
-  if (given.whole != 0 && given.fixed_bits == 0) out.fixed_bits = 0;
-  if (given.room > 0) out.room = given.room;
+  out.fixed_bits = given.fixed_bits;
+  out.room = given.room;
   out.clip_norm = given.clip_norm;
   out.noise = given.noise;
   out.seed = seed_of(given.seed);
@@ -139,7 +139,8 @@ graft_status graft_delta_make(const graft_model* base, const graft_model* update
     *delta = nullptr;
     for (const graft_model* const one : {base, updated}) GRAFT_TRY(need_contents(*one));
     os::FileSystem& files = *updated->context->files;
-    GRAFT_TRY_ASSIGN(const graft_delta_options given, read_options(options, "graft_delta_options"));
+    GRAFT_TRY_ASSIGN(const graft_delta_options given,
+                     read_options(options, "graft_delta_options", default_graft_delta_options()));
     GRAFT_TRY_ASSIGN(delta::MakeOptions make, make_options(given));
     if (given.residual != nullptr && given.kept != nullptr) {
       return invalid("What coding lost is kept in a file (residual) or in memory (kept), not in both.");
@@ -344,16 +345,17 @@ graft_status graft_server_create(graft_context* context, const graft_server_opti
   return guarded(context, [&]() -> Status {
     if (server == nullptr) return invalid("The place for the server is NULL.");
     *server = nullptr;
-    GRAFT_TRY_ASSIGN(const graft_server_options given, read_options(options, "graft_server_options"));
+    GRAFT_TRY_ASSIGN(const graft_server_options given,
+                     read_options(options, "graft_server_options", default_graft_server_options()));
     if (static_cast<unsigned>(given.kind) > GRAFT_SERVER_FEDYOGI) {
       return invalid("There is no server number ", static_cast<unsigned>(given.kind), ".");
     }
     delta::ServerOptions wanted;
     wanted.kind = static_cast<delta::ServerKind>(given.kind);
-    if (given.rate != 0) wanted.rate = given.rate;
+    wanted.rate = given.rate;
     wanted.beta1 = given.beta1;
-    if (given.beta2 != 0 || given.own_beta2 != 0) wanted.beta2 = given.beta2;
-    if (given.tau != 0) wanted.tau = given.tau;
+    wanted.beta2 = given.beta2;
+    wanted.tau = given.tau;
     GRAFT_TRY(delta::check(wanted));
     *server = new graft_server{context, wanted, delta::Server(wanted)};
     return ok_status();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "interface/defaults.h"
 #include "runtime/c_api/c_data.h"
 #include "runtime/c_api/c_handles.h"
 #include "runtime/c_api/c_options.h"
@@ -212,7 +213,8 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
   return guarded(trainer->context, [&]() -> Status {
     if (evaluation == nullptr) return invalid("graft_trainer_observe needs an evaluation.");
     if (verdict != nullptr) GRAFT_TRY(check_info(verdict, "graft_verdict"));
-    GRAFT_TRY_ASSIGN(const graft_watch_options given, read_options(options, "graft_watch_options"));
+    GRAFT_TRY_ASSIGN(const graft_watch_options given,
+                     read_options(options, "graft_watch_options", default_graft_watch_options()));
     GRAFT_TRY(need_step_end(*trainer));
     train::Trainer& run = *trainer->trainer;
     std::vector<train::MetricValue> values = evaluation->evaluation.values;
@@ -230,8 +232,8 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
     if (watch.plateau && run.options().schedule.kind != train::ScheduleKind::plateau) {
       return invalid("The learning rate falls by evaluations with the schedule GRAFT_PLATEAU alone.");
     }
-    if (given.own_patience != 0) watch.patience = given.patience;
-    if (given.factor != 0) watch.factor = given.factor;
+    watch.patience = given.patience;
+    watch.factor = given.factor;
     if (!(watch.factor > 0 && watch.factor < 1)) {
       return invalid("The factor ", watch.factor, " of the plateau must lie between 0 and 1.");
     }
@@ -240,7 +242,8 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
     if (!(given.min_delta >= 0) || !std::isfinite(given.min_delta)) {
       return invalid("min_delta is ", given.min_delta, "; it must be 0 or more.");
     }
-    if (stop) watch.early_stop = {*stop, std::max<std::uint64_t>(given.stop_patience, 1), given.min_delta};
+    if (given.stop_patience == 0) return invalid("stop_patience is 0; it must be 1 or more.");
+    if (stop) watch.early_stop = {*stop, given.stop_patience, given.min_delta};
     GRAFT_TRY(metric_of(given.best, watch.best));
     const auto before = run.state();
     const double rate = run.options().optimizer.learning_rate;

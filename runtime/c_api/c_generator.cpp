@@ -1,3 +1,4 @@
+#include "interface/defaults.h"
 #include "runtime/c_api/c_async.h"
 #include "runtime/c_api/c_swap.h"
 
@@ -8,13 +9,12 @@ namespace {
 
 Result<GenerateOptions> generate_options(const graft_generate_options& given) {
   GenerateOptions out;
-  if (given.max_tokens != 0) out.max_tokens = given.max_tokens;
-  if (given.prompt_only != 0) out.max_tokens = 0;
+  out.max_tokens = given.max_tokens;
   out.sampling.temperature = given.temperature;
   out.sampling.top_k = given.top_k;
-  if (given.top_p != 0) out.sampling.top_p = given.top_p;
+  out.sampling.top_p = given.top_p;
   out.sampling.min_p = given.min_p;
-  if (given.repetition_penalty != 0) out.sampling.repetition_penalty = given.repetition_penalty;
+  out.sampling.repetition_penalty = given.repetition_penalty;
   out.sampling.seed = given.seed;
   if (given.stop == nullptr && given.stop_count != 0) return invalid("Stop strings were promised, and stop is NULL.");
   for (std::size_t i = 0; i < given.stop_count; ++i) {
@@ -72,7 +72,8 @@ Status submit(graft_generator& generator, Prompt prompt, const graft_generate_op
   if (id == nullptr) return invalid("What is submitted needs a place for its name.");
   *id = 0;
   GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(generator));
-  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+  GRAFT_TRY_ASSIGN(const graft_generate_options given,
+                   read_options(options, "graft_generate_options", default_graft_generate_options()));
   GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
   const TextCallback on_text = callbacks(given, wanted);
   GRAFT_TRY_ASSIGN(*id, batch->submit(prompt, wanted, on_text));
@@ -81,7 +82,8 @@ Status submit(graft_generator& generator, Prompt prompt, const graft_generate_op
 
 template <typename Prompt>
 Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options* options) {
-  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
+  GRAFT_TRY_ASSIGN(const graft_generate_options given,
+                   read_options(options, "graft_generate_options", default_graft_generate_options()));
   GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
   return generate(generator, prompt, given, std::move(wanted));
 }
@@ -217,7 +219,7 @@ graft_status graft_generate_async(graft_generator* generator, const char* prompt
                                   graft_done done, void* user) {
   if (generator == nullptr || prompt == nullptr) return GRAFT_INVALID_ARGUMENT;
   return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
-    const auto given = read_options(options, "graft_generate_options");
+    const auto given = read_options(options, "graft_generate_options", default_graft_generate_options());
     if (!given.ok()) return static_cast<graft_status>(given.status().code());
     auto wanted = generate_options(*given);
     if (!wanted.ok()) return static_cast<graft_status>(wanted.status().code());

@@ -26,7 +26,7 @@ Result<std::vector<train::ParameterGroup>> read_groups(const graft_trainer_optio
     if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
     train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
     group.learning_rate_scale = given.learning_rate_scale;
-    if (given.own_weight_decay != 0) group.weight_decay = given.weight_decay;
+    if (given.weight_decay != -1) group.weight_decay = given.weight_decay;
   }
   return out;
 }

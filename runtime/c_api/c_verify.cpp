@@ -1,6 +1,7 @@
 // A file of its own, so that an app that does not call it does not link the reference.
 #include "graft/verify.h"
 
+#include "interface/defaults.h"
 #include "runtime/c_api/c_handles.h"
 #include "runtime/report/layers.h"
 #include "runtime/session/verify.h"
@@ -14,11 +15,12 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     std::size_t seen = 0, wrong = 0;
-    GRAFT_TRY_ASSIGN(const graft_verify_options given, read_options(options, "graft_verify_options"));
+    GRAFT_TRY_ASSIGN(const graft_verify_options given,
+                     read_options(options, "graft_verify_options", default_graft_verify_options()));
     GRAFT_TRY_ASSIGN(const Bindings bound, read_bindings(given.bindings, given.binding_count));
     GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model->model, bound, true));
-    const double tolerance = given.tolerance == 0 ? 1e-4 : given.tolerance;
-    if (!(tolerance > 0)) return invalid("The tolerance ", tolerance, " must be above 0.");
+    const double tolerance = given.tolerance;
+    if (!(tolerance >= 0)) return invalid("The tolerance is ", tolerance, "; it must be 0 or more.");
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     const auto tell = [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
       ++seen;
@@ -37,7 +39,7 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
       if (report(user, &out) == 0) return ok_status();
       return error(Code::cancelled, "The caller ended the comparison after ", seen, " nodes.");
     };
-    GRAFT_TRY(verify_ops(*device, model->model, bindings, given.seed == 0 ? 1 : given.seed, tell));
+    GRAFT_TRY(verify_ops(*device, model->model, bindings, given.seed, tell));
     if (nodes != nullptr) *nodes = seen;
     if (failed != nullptr) *failed = wrong;
     if (wrong == 0) return ok_status();

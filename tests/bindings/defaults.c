@@ -28,6 +28,7 @@ static int train(graft_context* context, const char* path, const char* spec, int
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   graft_loader_options batches = {0};
   batches.struct_size = sizeof batches;
+  graft_loader_options_init(&batches);
   batches.batch = 4;
   batches.epochs = 1;
   if (graft_loader_create(set, &batches, &loader) != GRAFT_OK) return fail(context, "loader");

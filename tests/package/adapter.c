@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
 
   graft_loader_options batches = {0};
   batches.struct_size = sizeof batches;
+  graft_loader_options_init(&batches);
   batches.batch = 8;
   batches.seed = 1;
   batches.epochs = 1;

@@ -28,6 +28,7 @@ static int train(graft_context* context, graft_model* model, const char* spec, c
   printf("%llu samples of %zu fields\n", (unsigned long long)graft_data_samples(set), graft_data_field_count(set));
   graft_loader_options order = {0};
   order.struct_size = sizeof order;
+  graft_loader_options_init(&order);
   order.batch = 32;
   order.seed = 3;
   if (graft_loader_create(set, &order, &loader) != GRAFT_OK) return fail(context, "loader");
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
   batch.struct_size = sizeof batch;
   graft_loader_options once = {0};
   once.struct_size = sizeof once;
+  graft_loader_options_init(&once);
   once.epochs = 1;
   if (graft_data_from_callback(context, fields, 2, 64, shade, &count, &made) != GRAFT_OK) return fail(context, "made");
   if (graft_loader_create(made, &once, &loader) != GRAFT_OK) return fail(context, "loader");

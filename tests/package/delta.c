@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
     if (train(mine, client) != GRAFT_OK) return fail(context, "train");
     graft_delta_options options = {0};
     options.struct_size = sizeof options;
+    graft_delta_options_init(&options);
     options.samples = 100;
     options.local_steps = 3;
     options.coding = GRAFT_DELTA_FIXED;
@@ -107,6 +108,7 @@ int main(int argc, char** argv) {
   graft_averager_destroy(averager);
   graft_server_options optimizer = {0};
   optimizer.struct_size = sizeof optimizer;
+  graft_server_options_init(&optimizer);
   optimizer.kind = GRAFT_SERVER_FEDADAM;
   graft_server* server = NULL;
   graft_delta* step = NULL;

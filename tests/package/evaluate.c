@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   graft_watch_options watch = {0};
   watch.struct_size = sizeof watch;
+  graft_watch_options_init(&watch);
   watch.plateau = "loss";
   watch.early_stop = "f1";
   watch.stop_patience = 2;
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
     graft_loader* loader = NULL;
     graft_loader_options once = {0};
     once.struct_size = sizeof once;
+    graft_loader_options_init(&once);
     once.epochs = 1;
     once.seed = (uint64_t)epoch;
     if (graft_loader_create(data, &once, &loader) != GRAFT_OK) return fail(context, "loader");

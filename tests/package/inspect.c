@@ -183,7 +183,10 @@ int main(int argc, char** argv) {
     rounding.struct_size = sizeof rounding;
     if (graft_context_rounding(context, &rounding) != GRAFT_OK) return fail(context, "rounding");
     if (rounding.rounds != 0) return 1; /* nobody asked for it */
-    if (graft_model_verify(model, NULL, print_node, NULL, NULL, NULL) != GRAFT_OK) return fail(context, "verify");
+    graft_verify_options compared = {0};
+    compared.struct_size = sizeof compared;
+    graft_verify_options_init(&compared);
+    if (graft_model_verify(model, &compared, print_node, NULL, NULL, NULL) != GRAFT_OK) return fail(context, "verify");
     if (argc > 3 && graft_context_self_test(context, count_kernel, kernels) != GRAFT_OK) return fail(context, "test");
     if (argc <= 3 && graft_context_known_kernels(context, count_kernel, kernels) != GRAFT_OK)
       return fail(context, "known");

@@ -79,6 +79,7 @@ static int prefer(graft_context* context, graft_model* model, const char* path, 
   options.data = set;
   graft_loader_options order = {0};
   order.struct_size = sizeof order;
+  graft_loader_options_init(&order);
   order.batch = 1;
   graft_metrics metrics = {0};
   metrics.struct_size = sizeof metrics;
@@ -134,6 +135,7 @@ static int write_several(graft_context* context, graft_model* model, const char*
   if (graft_generator_create(model, &planned, &generator) != GRAFT_OK) return fail(context, "several");
   graft_generate_options options = {0};
   options.struct_size = sizeof options;
+  graft_generate_options_init(&options);
   options.max_tokens = 4;
   const int32_t tokens[] = {1, 2};
   uint64_t ids[3] = {0}, id = 0;
@@ -200,6 +202,7 @@ int main(int argc, char** argv) {
   seen so_far = {0, 0};
   graft_generate_options options = {0};
   options.struct_size = sizeof options;
+  graft_generate_options_init(&options);
   options.max_tokens = 3;
   options.on_token = on_token;
   options.user = &so_far;

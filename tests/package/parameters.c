@@ -60,7 +60,10 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < SAMPLES * per_sample; ++i) x[i] = (float)(i % 7) * 0.1f;
   const int32_t labels[SAMPLES] = {0, 1, 2, 3};
   const void* inputs[] = {x};
-  graft_parameter_group no_decay = {"*bias*", 1, 0, 1};
+  graft_parameter_group no_decay;
+  graft_parameter_group_init(&no_decay);
+  no_decay.pattern = "*bias*";
+  no_decay.weight_decay = 0;
   graft_trainer_options options = {0};
   options.struct_size = sizeof options;
   graft_trainer_options_init(&options, GRAFT_ADAMW);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graft/defaults.hpp"
 #include "graft/graft.h"
 #include "runtime/model/model.h"
 #include "tests/support/gpu_device.h"
@@ -31,11 +32,12 @@ inline void write_model(const TinyModel& tiny, const std::string& path) {
   EXPECT_TRUE(saved.ok()) << saved.message();
 }
 
-/// Options or infos of the C ABI, all zero but the size.
+/// A struct of the C interface with its size, and with its defaults if it has any.
 template <typename Struct>
 Struct sized() {
   Struct s{};
   s.struct_size = sizeof s;
+  if constexpr (requires { graft_init(&s); }) graft_init(&s);
   return s;
 }
 

@@ -130,7 +130,7 @@ TEST_F(CApiEvaluate, ATrainerIsObservedAndComparedWithItsModel) {
 
   auto watch = sized<graft_watch_options>();
   watch.plateau = "loss";
-  watch.own_patience = 1;  // of 0 evaluations
+  watch.patience = 0;
   watch.factor = 0.5;
   watch.early_stop = "f1";
   watch.stop_patience = 2;

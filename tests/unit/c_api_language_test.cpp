@@ -271,13 +271,12 @@ TEST_F(Language, APromptAloneIsTakenInForLater) {
   ASSERT_EQ(graft_generator_create(h_.model, nullptr, &generator_), GRAFT_OK) << h_.message();
   const std::vector<std::int32_t> prompt = {3, 4, 5, 6};
   auto options = sized<graft_generate_options>();
-  options.max_tokens = 3;
-  options.prompt_only = 1;
+  options.max_tokens = 0;
   const auto nothing = generate(prompt, options);
   EXPECT_EQ(nothing.token_count, 0u);
   EXPECT_EQ(nothing.prompt_tokens, prompt.size());
   EXPECT_EQ(nothing.reason, GRAFT_STOP_MAX_TOKENS);
-  options.prompt_only = 0;
+  options.max_tokens = 3;
   const auto more = generate(prompt, options);
   EXPECT_EQ(more.token_count, 3u);
   EXPECT_GE(more.cached_tokens, prompt.size() - 1) << "all but what gives the first scores";

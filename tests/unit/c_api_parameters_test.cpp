@@ -168,7 +168,7 @@ TEST_F(Parameters, MetadataGoesIntoTheFile) {
 }
 
 TEST_F(Parameters, GroupsHaveTheirOwnRateAndDecay) {
-  const graft_parameter_group groups[] = {{"*.bias", 0, 0, 1}, {"fc1.*", 0.5, 0, 0}};
+  const graft_parameter_group groups[] = {{"*.bias", 0, 0}, {"fc1.*", 0.5, -1}};
   auto options = trainer_options();  // SGD
   options.weight_decay = 0.25;
   ASSERT_EQ(open_trainer(options), GRAFT_OK) << h_.message();
@@ -186,11 +186,11 @@ TEST_F(Parameters, GroupsHaveTheirOwnRateAndDecay) {
   EXPECT_NE(bias, plain_bias) << "without decay";
   options.groups = nullptr;
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
-  const graft_parameter_group nameless[] = {{nullptr, 1, 0, 0}};
+  const graft_parameter_group nameless[] = {{nullptr, 1, -1}};
   options.groups = nameless;
   options.group_count = 1;
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
-  const graft_parameter_group backwards[] = {{"*", -1, 0, 0}};
+  const graft_parameter_group backwards[] = {{"*", -1, -1}};
   options.groups = backwards;
   EXPECT_EQ(open_trainer(options), GRAFT_INVALID_ARGUMENT);
 }

@@ -70,16 +70,16 @@ def assignment(field, enums):
     return lines, kept
 
 
-def options(struct, enums, key):
-    """The header of a struct whose defaults depend on the field `key`."""
+def options(struct, enums, key=None):
+    """The header of a struct whose defaults may depend on the field `key`."""
     name = camel(struct.name)
     copies = [assignment(field, enums) for field in struct.fields]
-    lines = [f"/// As {struct.name}. A member that is optional is the default of its {key}.", f"struct {name} {{"]
+    lines = [f"/// As {struct.name}.{f' A member that is optional is the default of its {key}.' if key else ''}", f"struct {name} {{"]
     for field in struct.fields:
         lines += member(field, enums)
     lines += ["};", "", "namespace detail {", "", f"/// {name} as C takes them; they must outlive it.", f"class Raw{name} {{",
               " public:", f"  explicit Raw{name}(const {name}& options) : options_(options) {{",
-              f"    static_cast<void>({struct.name}_init(&raw_, options.{key}));"]
+              *([f"    static_cast<void>({struct.name}_init(&raw_, options.{key}));"] if key else [])]
     lines += [f"    {line}" for copied, _ in copies for line in copied]
     lines += ["  }", f"  explicit Raw{name}({name}&&) = delete;", f"  Raw{name}(const Raw{name}&) = delete;", f"  Raw{name}& operator=(const Raw{name}&) = delete;",
               f"  const {struct.name}* get() const {{ return &raw_; }}", f"  const {struct.name}& operator*() const {{ return raw_; }}",
@@ -89,20 +89,49 @@ def options(struct, enums, key):
     return lines
 
 
-def init(struct, enums, key):
-    """The defaults of C's struct, for the library's own use."""
-    enum = enums[next(field.ctype for field in struct.fields if field.name == key)]
-    if [constant.value for constant in enum.constants] != list(range(len(enum.constants))):
-        raise Wrong(f"The constants of {enum.name} are not 0, 1, 2, ...")
-    lines = [f"constexpr unsigned k{camel('graft_' + enum.name)}s = {len(enum.constants)};",
-             f"inline {struct.name} default_{struct.name}({enum.name} {key}) {{", f"  {struct.name} out{{}};",
-             "  out.struct_size = sizeof out;"]
+def values(struct, enums, key=None):
+    """Assignments of the defaults that are not zero, but that of the field `key`."""
+    lines = []
     for field in struct.fields:
         if field.is_number or field.is_switch or field.ctype in enums:
             value = initializer(field, field.default, enums)
             value = str(int(field.default)) if field.is_switch else value
             if field.name != key and value not in ("0", enums[field.ctype].constants[0].c_name if field.ctype in enums else "0"):
                 lines.append(f"  out.{field.name} = {value};")
+    return lines
+
+
+def functions(structs):
+    """What C exports to fill in the defaults of structs that have them without a key."""
+    lines = []
+    for struct in structs:
+        name = "group" if struct.is_element else "options"
+        lines += [f"graft_status {struct.name}_init({struct.name}* {name}) {{"]
+        if struct.is_element:
+            lines += [f"  if ({name} == nullptr) return GRAFT_INVALID_ARGUMENT;", f"  *{name} = graft::c_api::default_{struct.name}();", "  return GRAFT_OK;"]
+        else:
+            lines += [f"  const graft::Status written = graft::c_api::write_info(graft::c_api::default_{struct.name}(), {name}, \"{struct.name}\");",
+                      "  return written.ok() ? GRAFT_OK : GRAFT_INVALID_ARGUMENT;"]
+        lines += ["}", ""]
+    return lines
+
+
+def overloads(structs):
+    """One name for all of them, which a template finds by the type."""
+    return [f"inline void graft_init({struct.name}* options) {{ static_cast<void>({struct.name}_init(options)); }}" for struct in structs]
+
+
+def init(struct, enums, key=None):
+    """The defaults of C's struct, for the library's own use."""
+    if key is None:
+        lines = [f"inline {struct.name} default_{struct.name}() {{", f"  {struct.name} out{{}};"]
+        return lines + ([] if struct.is_element else ["  out.struct_size = sizeof out;"]) + values(struct, enums) + ["  return out;", "}"]
+    enum = enums[next(field.ctype for field in struct.fields if field.name == key)]
+    if [constant.value for constant in enum.constants] != list(range(len(enum.constants))):
+        raise Wrong(f"The constants of {enum.name} are not 0, 1, 2, ...")
+    lines = [f"constexpr unsigned k{camel('graft_' + enum.name)}s = {len(enum.constants)};",
+             f"inline {struct.name} default_{struct.name}({enum.name} {key}) {{", f"  {struct.name} out{{}};",
+             "  out.struct_size = sizeof out;", *values(struct, enums, key)]
     lines += [f"  out.{key} = {key};", f"  switch ({key}) {{"]
     for constant in enum.constants:
         own = [f"out.{f.name} = {f.defaults[constant.name]};" for f in struct.fields if constant.name in f.defaults]

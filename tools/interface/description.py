@@ -98,6 +98,7 @@ class Struct:
     name: str
     text: str
     fields: list
+    is_element: bool = False  #: of an array: it has no struct_size
 
 
 def tags_of(comment, where):
@@ -144,7 +145,8 @@ def fill(field, comment, where):
 
 
 SECTION = re.compile(r"\s*/\* ---- (\w+).*?---- \*/")
-MEMBER = re.compile(r"\s*(?:/\*(?P<comment>(?:(?!\*/).)*)\*/)?\s*(?P<type>(?:const )?(?:struct )?\w+(?: ?\*)?)\s*(?P<name>\w+);", re.S)
+MEMBER = re.compile(r"\s*(?:/\*(?P<comment>(?:(?!\*/).)*)\*/)?\s*(?P<type>(?:const )?(?:struct )?\w+(?: ?\*)?(?: const\*)?)\s*"
+                    r"(?:(?P<name>\w+)|\(\*(?P<function>\w+)\)\([^;]*\));", re.S)
 
 
 def fields_of(name, body):
@@ -158,7 +160,8 @@ def fields_of(name, body):
         if not match:
             raise Wrong(f"{name}: cannot read {' '.join(body[at:at + 80].split())!r}.")
         at = match.end()
-        field = Field(match["name"], match["type"].replace("struct ", "").replace(" *", "*"), section=section)
+        ctype = "function" if match["function"] else match["type"].replace("struct ", "").replace(" *", "*")
+        field = Field(match["name"] or match["function"], ctype, section=section)
         if field.name == "struct_size":
             continue
         if field.ctype == "size_t" and field.name.endswith("_count"):
@@ -169,12 +172,19 @@ def fields_of(name, body):
     return fields
 
 
+def common_prefix(names):
+    """The words that all names begin with, as in GRAFT_SERVER_; a name keeps its last word."""
+    words = [name.split("_")[:-1] for name in names]
+    shared = [first for first, *others in zip(*words) if all(other == first for other in others)]
+    return "".join(f"{word}_" for word in shared[:next((i for i, pair in enumerate(zip(*words)) if len(set(pair)) > 1), len(shared))])
+
+
 def constants_of(enum, body):
     prefix = ""
     found = re.findall(r"(GRAFT_\w+)\s*=\s*(-?\d+),?\s*(?:/\*(.*?)\*/)?", body, flags=re.S)
     names = [name for name, _, _ in found]
-    if all(name.startswith(f"{enum.upper()}_") for name in names):
-        prefix = f"{enum.upper()}_"
+    if len(names) > 1:
+        prefix = common_prefix(names)
     constants = []
     for c_name, value, comment in found:
         text, tags = tags_of(comment, f"{enum}.{c_name}")
@@ -186,15 +196,20 @@ def constants_of(enum, body):
 class Description:
     def __init__(self, folder):
         self.structs, self.enums = {}, {}
+        self.headers = []  #: those with such structs
         for path in sorted(pathlib.Path(folder).glob("*.h")):
+            before = len(self.structs)
             self.read(path.read_text(encoding="utf-8"))
+            if len(self.structs) > before:
+                self.headers.append(path.name)
 
     def read(self, text):
         for match in re.finditer(r"typedef enum (graft_\w+)[^{]*\{(.*?)\}\s*\1;", text, flags=re.S):
             self.enums[match[1]] = Enum(match[1], constants_of(match[1], match[2]))
         for match in re.finditer(r"(?:/\*((?:(?!\*/).)*)\*/\s*)?typedef struct (graft_\w+)\s*\{(.*?)\}\s*\2;", text, flags=re.S):
             if "Default:" in match[3]:  # others are written by hand
-                self.structs[match[2]] = Struct(match[2], " ".join((match[1] or "").split()), fields_of(match[2], match[3]))
+                self.structs[match[2]] = Struct(match[2], " ".join((match[1] or "").split()), fields_of(match[2], match[3]),
+                                                "struct_size" not in match[3])
 
     def check(self):
         """Each field has a default that its type and range allow; each name is a constant's."""

@@ -20,16 +20,29 @@ from description import Description, Wrong  # noqa: E402
 NOTICE = "Written by tools/interface/generate.py from runtime/include/graft. Change the comments there."
 #: Structs that have a generated form, each with the field that its defaults depend on.
 STRUCTS = {"graft_trainer_options": "optimizer"}
+#: Structs whose C++ form is generated: the others' have callbacks, or names of their own.
+CPP_STRUCTS = ("graft_loader_options", "graft_server_options", "graft_watch_options")
 
 
 def files(description):
     """What is written: texts by path below OUT."""
     enums = description.enums
     out = {}
-    defaults = [f"// {NOTICE}", "#pragma once", '#include "graft/train.h"', "", "namespace graft::c_api {", ""]
+    plain = [struct for name, struct in sorted(description.structs.items()) if name not in STRUCTS]
+    includes = [f'#include "graft/{header}"' for header in sorted(description.headers)]
+    defaults = [f"// {NOTICE}", "#pragma once", *includes, "", "namespace graft::c_api {", ""]
     for name, key in STRUCTS.items():
         defaults += [*cpp.init(description.structs[name], enums, key), ""]
+    for one in plain:
+        defaults += [*cpp.init(one, enums), ""]
     out["interface/defaults.h"] = [*defaults, "}  // namespace graft::c_api"]
+    out["interface/inits.h"] = [f"// {NOTICE}", "#pragma once", '#include "interface/defaults.h"', '#include "runtime/c_api/c_options.h"', "",
+                                *cpp.functions(plain)]
+    out["graft/defaults.hpp"] = [f"// {NOTICE}", "#pragma once", *includes, "", *cpp.overloads(plain)]
+    out["graft/options.hpp"] = [
+        f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", "#include <string>", "#include <vector>", "", '#include "graft/base.hpp"',
+        '#include "graft/defaults.hpp"', "", "namespace graft {", "inline namespace v0 {", "",
+        *(line for name in CPP_STRUCTS for line in [*cpp.options(description.structs[name], enums), ""]), "}  // namespace v0", "}  // namespace graft"]
     struct = description.structs["graft_trainer_options"]
     out["graft/trainer_options.hpp"] = [
         f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", "#include <optional>", "#include <string>", "#include <vector>", "",

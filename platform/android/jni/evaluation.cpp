@@ -141,7 +141,6 @@ GRAFT_JNI(jobject, observe)(JNIEnv* env, jclass, jlong pointer, jlong evaluation
     Fields fields(env, java);
     auto options = sized<graft_watch_options>();
     options.plateau = fields.text("plateau");
-    options.own_patience = 1;
     options.patience = fields.number("patience");
     options.factor = fields.real("factor");
     options.early_stop = fields.text("earlyStop");

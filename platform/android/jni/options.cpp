@@ -64,8 +64,7 @@ TrainingOptions::TrainingOptions(JNIEnv* env, jobject java, jobject java_lists)
     graft_parameter_group group{};
     group.pattern = patterns.data()[i];
     group.learning_rate_scale = scales[i];
-    group.own_weight_decay = std::isnan(decays[i]) ? 0 : 1;
-    group.weight_decay = group.own_weight_decay != 0 ? decays[i] : 0;
+    group.weight_decay = std::isnan(decays[i]) ? -1 : decays[i];
     groups_.push_back(group);
   }
   options.groups = groups_.data();

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graft/defaults.hpp"
 #include "graft/graft.h"
 
 #define GRAFT_JNI(Type, name) extern "C" JNIEXPORT Type JNICALL Java_ai_graft_Jni_##name
@@ -190,11 +191,12 @@ jlongArray java_longs(JNIEnv* env, const std::uint64_t* values, std::size_t coun
 jdoubleArray java_doubles(JNIEnv* env, const double* values, std::size_t count);
 jbyteArray java_bytes(JNIEnv* env, const void* data, std::size_t bytes);
 
-/// Options or infos of the C ABI, all zero but the size.
+/// A struct of the C interface with its size, and with its defaults if it has any.
 template <typename Struct>
 Struct sized() {
   Struct s{};
   s.struct_size = sizeof s;
+  if constexpr (requires { graft_init(&s); }) graft_init(&s);
   return s;
 }
 

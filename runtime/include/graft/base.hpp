@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "graft/defaults.hpp"
 #include "graft/graft.h"
 #include "graft/thrown.hpp"
 
@@ -132,10 +133,12 @@ Result<T> made(graft_status code, const graft_context* context, T object) {
   return object;
 }
 
+/// A struct of C's interface with its size, and with its defaults if it has any.
 template <typename Info>
 Info sized() {
   Info info{};
   info.struct_size = sizeof info;
+  if constexpr (requires { graft_init(&info); }) graft_init(&info);
   return info;
 }
 
@@ -160,8 +163,7 @@ inline std::vector<graft_parameter_group> raw_groups(const std::vector<Parameter
   std::vector<graft_parameter_group> raw;
   raw.reserve(groups.size());
   for (const ParameterGroup& group : groups) {
-    raw.push_back(
-        {group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(0), group.weight_decay ? 1 : 0});
+    raw.push_back({group.pattern.c_str(), group.learning_rate_scale, group.weight_decay.value_or(-1)});
   }
   return raw;
 }

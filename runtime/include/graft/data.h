@@ -174,21 +174,32 @@ GRAFT_API graft_status graft_data_field(const graft_data_set* set, size_t index,
    Valid as long as the set. */
 GRAFT_API const char* graft_data_class(const graft_data_set* set, size_t field, size_t index);
 
-/* How a loader makes batches. */
+/* How a loader makes batches. graft_loader_options_init() fills in the defaults. */
 typedef struct graft_loader_options {
   size_t struct_size;
-  uint64_t batch;          /* samples; 0: 32 */
-  uint64_t seed;           /* of the order; the command line takes that of --seed */
-  int in_order;            /* 1: not shuffled */
-  int drop_last;           /* 1: leave out a last batch that is not full */
-  uint64_t epochs;         /* 0: without end */
-  uint64_t shuffle_buffer; /* samples, where nobody knows how many there are; 0: 1024 */
-  uint64_t memory_limit;   /* bytes for batches and buffers; out_of_memory where it does not suffice; 0: none */
-  uint32_t read_threads;   /* that read samples where each is a file; 0: as many as cores, 8 at most */
-  /* 1: the set is not looked at to tell it from others: for a run that no checkpoint keeps and that no others take part
-     in; graft_checkpoint_open and graft_trainer_join refuse such a loader */
+  /* Samples of a batch. Default: 32. Range: [1, inf). */
+  uint64_t batch;
+  /* Seed of the order. The command line uses that of --seed. Default: 0. */
+  uint64_t seed;
+  /* Samples are not shuffled. Default: 0. */
+  int in_order;
+  /* A last batch that is not full is left out. Default: 0. */
+  int drop_last;
+  /* Times through the data; 0: unbounded. Default: 0. */
+  uint64_t epochs;
+  /* Samples that are shuffled together if the data set does not know its size. Default: 1024. Range: [1, inf). */
+  uint64_t shuffle_buffer;
+  /* Largest memory of batches and buffers in bytes; 0: no limit. out_of_memory if they need more. Default: 0. */
+  uint64_t memory_limit;
+  /* Threads that read samples, if each is a file; 0: one per core, at most 8. Default: 0. */
+  uint32_t read_threads;
+  /* The loader computes no fingerprint of the data, which saves reading it. Only for runs without checkpoints and other
+     workers: graft_checkpoint_open and graft_trainer_join refuse such a loader. Default: 0. */
   int anonymous;
 } graft_loader_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_loader_options_init(graft_loader_options* options);
 
 /* Batches of samples. A set has one loader at a time. options may be NULL. */
 GRAFT_API graft_status graft_loader_create(graft_data_set* set, const graft_loader_options* options,

@@ -14,6 +14,7 @@
 #include "graft/base.hpp"
 #include "graft/language.h"
 #include "graft/media.h"
+#include "graft/options.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -26,18 +27,6 @@ struct Field {
   bool is_label = false;
   bool is_weight = false;                 ///< how much a sample counts for
   std::vector<std::string> classes = {};  ///< as graft_data_class; read alone
-};
-
-/// As graft_loader_options.
-struct LoaderOptions {
-  std::uint64_t batch = 32;
-  std::uint64_t seed = 0;
-  bool in_order = false;
-  bool drop_last = false;
-  std::uint64_t epochs = 0;             ///< 0: without end
-  std::uint64_t shuffle_buffer = 1024;  ///< samples, where nobody knows how many there are
-  std::uint64_t memory_limit = 0;
-  std::uint32_t read_threads = 0;  ///< where each sample is a file; 0: as many as cores, 8 at most
 };
 
 /// As graft_data_options; the model is that of Context::open_data().
@@ -111,17 +100,9 @@ class DataSet {
   }
   /// Batches of this set, which must outlive the loader.
   Result<Loader> loader(const LoaderOptions& options = {}) {
-    auto raw = detail::sized<graft_loader_options>();
-    raw.batch = options.batch;
-    raw.seed = options.seed;
-    raw.in_order = options.in_order ? 1 : 0;
-    raw.drop_last = options.drop_last ? 1 : 0;
-    raw.epochs = options.epochs;
-    raw.shuffle_buffer = options.shuffle_buffer;
-    raw.memory_limit = options.memory_limit;
-    raw.read_threads = options.read_threads;
+    const detail::RawLoaderOptions raw(options);
     graft_loader* loader = nullptr;
-    const graft_status code = graft_loader_create(handle_.get(), &raw, &loader);
+    const graft_status code = graft_loader_create(handle_.get(), raw.get(), &loader);
     return detail::made(code, context_, Loader(loader, context_));
   }
   /// What a model without adapters (Model::get()) makes of the texts of preferences becomes part of the samples.

@@ -31,23 +31,36 @@ typedef struct graft_residual graft_residual;
 GRAFT_API graft_status graft_residual_create(graft_context* context, graft_residual** residual);
 GRAFT_API void graft_residual_destroy(graft_residual* residual);
 
-/* How a delta is made. */
+/* How a delta is made. graft_delta_options_init() fills in the defaults. */
 typedef struct graft_delta_options {
   size_t struct_size;
-  uint64_t samples;          /* that training used: what an average weighs by; 0: 1 */
-  uint64_t local_steps;      /* optimizer steps */
-  graft_delta_coding coding; /* 0: f32 */
-  uint32_t fixed_bits;       /* of GRAFT_DELTA_FIXED, the same with all clients; 0: 8; at most 30 */
-  uint32_t room;             /* of GRAFT_DELTA_FIXED: clients whose integers must fit in a sum; 0: 1024 */
-  /* The whole delta is scaled down until what a reader decodes has at most this L2 norm; 0: not. It then holds all
-     trainable tensors, so that it does not tell which of them changed. */
+  /* Samples that training used: the weight in an average. Default: 1. */
+  uint64_t samples;
+  /* Optimizer steps, which the delta reports. Default: 0. */
+  uint64_t local_steps;
+  /* How numbers are coded. Default: f32. */
+  graft_delta_coding coding;
+  /* Bits of a number after the binary point, the same for all clients. Default: 8. Range: [0, 30]. For: fixed. */
+  uint32_t fixed_bits;
+  /* Clients whose integers must fit in a sum. Default: 1024. Range: [1, inf). For: fixed. */
+  uint32_t room;
+  /* Largest L2 norm of the delta as a reader decodes it; larger ones are scaled down. It then holds all trainable
+     tensors, so that it does not reveal which of them changed. 0: no limit. Default: 0. Range: [0, inf). */
   double clip_norm;
-  double noise; /* normal noise of so many times clip_norm on every number, after clipping, before coding; 0: none */
-  const char* residual; /* a file that keeps what coding lost, to be added to the next round's delta; NULL: none */
-  const uint64_t* seed; /* of the noise, for tests: whoever knows it takes the noise away; NULL: the entropy */
-  int whole;            /* 1: of GRAFT_DELTA_FIXED, with fixed_bits 0: no bits behind the point */
-  graft_residual* kept; /* in place of the file `residual`; NULL: none. Outlives the call alone */
+  /* Standard deviation of normal noise on every number, as a multiple of clip_norm, after clipping and before coding.
+     Default: 0. Range: [0, inf). */
+  double noise;
+  /* A file that keeps what coding lost, which the next round's delta adds. Default: none. */
+  const char* residual;
+  /* Seed of the noise, for tests: who knows it can remove the noise. By default from the system's entropy.
+     Default: none. */
+  const uint64_t* seed;
+  /* Memory that keeps what coding lost, instead of the file `residual`; it outlives the call. Default: none. */
+  graft_residual* kept;
 } graft_delta_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_delta_options_init(graft_delta_options* options);
 
 /* What a delta says of itself. */
 typedef struct graft_delta_info {
@@ -134,16 +147,23 @@ typedef enum graft_server_kind GRAFT_ENUM_OF_INT {
   GRAFT_SERVER_FEDADAM = 2,    /* v = beta2 v + (1 - beta2) d^2 */
   GRAFT_SERVER_FEDYOGI = 3     /* v -= (1 - beta2) d^2 sign(v - d^2) */
 } graft_server_kind;
-/* How it steps. */
+/* How a server steps. graft_server_options_init() fills in the defaults. */
 typedef struct graft_server_options {
   size_t struct_size;
+  /* Rule of the step. Default: fedavg. */
   graft_server_kind kind;
-  double rate;   /* 0: 1 */
-  double beta1;  /* of the momentum */
-  double beta2;  /* of fedadam and fedyogi; 0: 0.99 */
-  double tau;    /* of all but fedavg: the least divisor; 0: 1e-3 */
-  int own_beta2; /* 1: beta2 counts where it is 0, too */
+  /* Learning rate. Default: 1. Range: (0, inf). */
+  double rate;
+  /* Decay of the momentum. Default: 0. Range: [0, 1). */
+  double beta1;
+  /* Decay of the mean of squares. Default: 0.99. Range: [0, 1). For: fedadam, fedyogi. */
+  double beta2;
+  /* Least divisor. Default: 1e-3. Range: (0, inf). For: fedadagrad, fedadam, fedyogi. */
+  double tau;
 } graft_server_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_server_options_init(graft_server_options* options);
 /* Moments, from round to round. */
 typedef struct graft_server graft_server;
 /* options may be NULL. */

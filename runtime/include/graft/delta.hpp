@@ -10,6 +10,7 @@
 
 #include "graft/delta.h"
 #include "graft/graft.hpp"
+#include "graft/options.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -71,7 +72,6 @@ class Delta {
     raw.residual = detail::or_null(options.residual);
     raw.kept = options.kept != nullptr ? options.kept->get() : nullptr;
     raw.seed = options.seed ? &*options.seed : nullptr;
-    raw.whole = options.fixed_bits == 0 ? 1 : 0;
     return made(updated.context(),
                 [&](graft_delta** delta) { return graft_delta_make(base.get(), updated.get(), &raw, delta); });
   }
@@ -198,25 +198,12 @@ class Averager {
 /// What a server does with an average: a step of an optimizer whose moments it keeps.
 class Server {
  public:
-  /// As graft_server_options.
-  struct Options {
-    graft_server_kind kind = GRAFT_SERVER_FEDAVG;
-    double rate = 1;
-    double beta1 = 0;
-    double beta2 = 0.99;
-    double tau = 1e-3;
-  };
+  using Options = ServerOptions;
   /// invalid_argument: numbers out of range.
   static Result<Server> create(const Context& context, const Options& options) {
-    auto raw = detail::sized<graft_server_options>();
-    raw.kind = options.kind;
-    raw.rate = options.rate;
-    raw.beta1 = options.beta1;
-    raw.beta2 = options.beta2;
-    raw.tau = options.tau;
-    raw.own_beta2 = 1;
+    const detail::RawServerOptions raw(options);
     graft_server* made = nullptr;
-    const graft_status code = graft_server_create(context.get(), &raw, &made);
+    const graft_status code = graft_server_create(context.get(), raw.get(), &made);
     return detail::made(code, context.get(), Server(made, context.get()));
   }
   /// Whether it has moments, which the next round needs.

@@ -113,21 +113,31 @@ GRAFT_API graft_status graft_evaluations_compare(const graft_evaluation* before,
 
 /* ---- What a run makes of its evaluations ---------------------------------------------------------------------- */
 
-/* What evaluations are watched for; each metric is "loss", "accuracy" or one that the evaluation was asked for. */
+/* What evaluations are watched for. graft_watch_options_init() fills in the defaults. Each metric is "loss", "accuracy"
+   or one that the evaluation was asked for. */
 typedef struct graft_watch_options {
   size_t struct_size;
-  const char* plateau;    /* with GRAFT_PLATEAU: the rate falls where this gets no better; NULL: it stays */
-  int own_patience;       /* 1: the next member counts */
-  uint64_t patience;      /* evaluations that may be no better; 10 without own_patience */
-  double factor;          /* of the learning rate; 0: 0.1 */
-  const char* early_stop; /* the verdict is to stop where this gets no better; NULL: never */
-  uint64_t stop_patience; /* evaluations in a row; 0: 1 */
-  double min_delta;       /* by how much better counts */
-  const char* best;       /* the verdict says whether this is the best so far; NULL: it does not */
-  /* 1: no snapshot at once, the next one has it: whoever resumes from the one before evaluates again where
-     graft_run_place.evaluated_at (graft/steps.h) is not of that step */
+  /* With GRAFT_PLATEAU: the learning rate falls if this metric stops improving. Default: none. */
+  const char* plateau;
+  /* Evaluations without improvement before the learning rate falls. Default: 10. */
+  uint64_t patience;
+  /* Factor of the learning rate when it falls. Default: 0.1. Range: (0, 1). */
+  double factor;
+  /* The verdict is to stop if this metric stops improving. Default: none. */
+  const char* early_stop;
+  /* Evaluations in a row without improvement before the verdict is to stop. Default: 1. Range: [1, inf). */
+  uint64_t stop_patience;
+  /* Least change that counts as an improvement. Default: 0. Range: [0, inf). */
+  double min_delta;
+  /* The verdict says whether this metric is the best so far. Default: none. */
+  const char* best;
+  /* The next regular snapshot holds the verdict; without this, a snapshot is taken at once. A run that resumes from an
+     earlier snapshot evaluates again if graft_run_place.evaluated_at (graft/steps.h) is another step. Default: 0. */
   int no_snapshot;
 } graft_watch_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_watch_options_init(graft_watch_options* options);
 
 /* What became of an evaluation. */
 typedef struct graft_verdict {

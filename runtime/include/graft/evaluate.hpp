@@ -8,6 +8,7 @@
 
 #include "graft/evaluate.h"
 #include "graft/graft.hpp"
+#include "graft/options.hpp"
 
 namespace graft {
 inline namespace v0 {
@@ -24,17 +25,6 @@ struct MetricValue {
   std::string name;
   double value = 0;
   std::vector<double> by_class = {};
-};
-
-/// As graft_watch_options; empty texts: not watched.
-struct WatchOptions {
-  std::string plateau = {};
-  std::uint64_t patience = 10;
-  double factor = 0.1;
-  std::string early_stop = {};
-  std::uint64_t stop_patience = 1;
-  double min_delta = 0;
-  std::string best = {};
 };
 
 /// What a model gave on a data set: evaluate() makes it.
@@ -95,17 +85,9 @@ class Evaluation {
   }
   /// What the trainer makes of it: graft_trainer_observe.
   Result<graft_verdict> observed_by(Trainer& trainer, const WatchOptions& options) const {
-    auto raw = detail::sized<graft_watch_options>();
-    raw.plateau = detail::or_null(options.plateau);
-    raw.own_patience = 1;
-    raw.patience = options.patience;
-    raw.factor = options.factor;
-    raw.early_stop = detail::or_null(options.early_stop);
-    raw.stop_patience = options.stop_patience;
-    raw.min_delta = options.min_delta;
-    raw.best = detail::or_null(options.best);
+    const detail::RawWatchOptions raw(options);
     auto verdict = detail::sized<graft_verdict>();
-    Status got = detail::to_status(graft_trainer_observe(trainer.get(), handle_.get(), &raw, &verdict), context_);
+    Status got = detail::to_status(graft_trainer_observe(trainer.get(), handle_.get(), raw.get(), &verdict), context_);
     if (!got.ok()) return got;
     return verdict;
   }

@@ -43,37 +43,53 @@ typedef struct graft_logit_bias {
   float bias; /* -INFINITY: never this token */
 } graft_logit_bias;
 
-/* How one text is made. */
+/* How one text is made. graft_generate_options_init() fills in the defaults. */
 typedef struct graft_generate_options {
   size_t struct_size;
-  uint32_t max_tokens;       /* 0: 256 */
-  uint32_t top_k;            /* draw from so many of the most probable tokens; 0: all */
-  double temperature;        /* 0: always the most probable token */
-  double top_p;              /* draw from the most probable tokens that together reach this; 0: 1, all */
-  double min_p;              /* draw from tokens at least this many times as probable as the first */
-  double repetition_penalty; /* of tokens said lately; 0: 1, none */
-  uint64_t seed;             /* of the draws */
-  const char* const* stop;   /* the text ends before any of these */
+  /* Most tokens of the answer; 0: none, the caches only read the prompt, so that a longer text that begins with it costs
+     its new tokens only. Default: 256. */
+  uint32_t max_tokens;
+  /* The token is drawn from this many of the most probable ones; 0: all. Default: 0. */
+  uint32_t top_k;
+  /* What scores are divided by; 0: always the most probable token. Default: 0. Range: [0, inf). */
+  double temperature;
+  /* The token is drawn from the most probable ones that together reach this probability. Default: 1. Range: (0, 1]. */
+  double top_p;
+  /* The token is drawn from those at least this many times as probable as the first. Default: 0. Range: [0, 1]. */
+  double min_p;
+  /* Factor against tokens that occurred lately; 1: none. Default: 1. Range: (0, inf). */
+  double repetition_penalty;
+  /* Seed of the draws. Default: 0. */
+  uint64_t seed;
+  /* The text ends before any of these. Default: none. */
+  const char* const* stop;
   size_t stop_count;
-  /* Gets each piece of text (UTF-8, not terminated) once it is certain; 0 ends the text. May be NULL. It must not call
-     graft with this context. */
+  /* Gets each piece of text (UTF-8, not terminated) once it is certain; 0 ends the text. It must not call graft with
+     this context. Default: none. */
   int (*on_text)(void* user, const char* text, size_t bytes);
+  /* First argument of on_text and on_token. Default: none. */
   void* user;
   /* Gets each token as it is chosen, before its text, with the `vocabulary` scores that the model gave for its place,
-     before temperature and penalties; 0 makes it the last. The token that ends a text is not given. May be NULL; it
-     must not call graft with this context. */
+     before temperature and penalties; 0 makes it the last. The token that ends a text is not given. It must not call
+     graft with this context. Default: none. */
   int (*on_token)(void* user, int32_t token, const float* logits, size_t vocabulary);
-  const graft_logit_bias* bias; /* bias_count of them; those of one token add up. May be NULL */
+  /* Added to tokens' scores; those of one token add up. Default: none. */
+  const graft_logit_bias* bias;
   size_t bias_count;
-  int log_probabilities;  /* 1: graft_generated has those of all tokens */
-  uint32_t most_probable; /* and those of so many most probable tokens beside each */
-  /* What the text has to follow, one of the two at most; NULL: anything. Tokens that would leave it are never chosen,
-     and the text ends where nothing may follow it. Both are bounded in time and memory. */
-  const char* grammar;     /* rules as llama.cpp has them (GBNF), beginning with "root" */
-  const char* json_schema; /* JSON: the text is JSON that this schema allows */
-  int prompt_only; /* 1: nothing is generated, max_tokens or not: the caches take the prompt in, so that a text that
-                      begins so costs its new tokens only */
+  /* graft_generated has the log probability of each token. Default: 0. */
+  int log_probabilities;
+  /* graft_generated has this many of the most probable tokens for each token. Default: 0. */
+  uint32_t most_probable;
+  /* Rules that the text follows, in llama.cpp's form (GBNF), beginning with "root". Tokens that would break them are
+     never chosen, and the text ends if nothing may follow. Bounded in time and memory. Not with json_schema.
+     Default: none. */
+  const char* grammar;
+  /* JSON schema: the text is JSON that it allows. Default: none. */
+  const char* json_schema;
 } graft_generate_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_generate_options_init(graft_generate_options* options);
 
 /* Why a text ended. */
 typedef enum graft_stop_reason GRAFT_ENUM_OF_INT {

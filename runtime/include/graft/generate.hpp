@@ -203,7 +203,6 @@ class Generator {
     explicit Raw(const GenerateOptions& from) {
       for (const std::string& text : from.stop) stop.push_back(text.c_str());
       options.max_tokens = from.max_tokens;
-      options.prompt_only = from.max_tokens == 0 ? 1 : 0;
       options.temperature = from.temperature;
       options.top_k = from.top_k;
       options.top_p = from.top_p;

@@ -12,13 +12,19 @@
 extern "C" {
 #endif
 
-/* What graft_trainer_options.groups points to: options of the parameters whose name matches. */
+/* Options of the parameters whose name matches: graft_trainer_options.groups. graft_parameter_group_init() fills in the
+   defaults. */
 typedef struct graft_parameter_group {
-  const char* pattern;        /* '*': any characters, '?': one. The first group that matches decides; at most 15 */
-  double learning_rate_scale; /* times the learning rate; 0: 1. To leave parameters alone, freeze them */
-  double weight_decay;        /* where own_weight_decay is 1; 0 is none */
-  int own_weight_decay;       /* 0: the trainer's weight decay */
+  /* Pattern of names: '*': any characters, '?': one. The first group that matches decides; at most 15. Default: none. */
+  const char* pattern;
+  /* Multiplies the learning rate. To leave parameters alone, freeze them. Default: 1. Range: [0, 1e30]. */
+  double learning_rate_scale;
+  /* Weight decay; -1: the trainer's. Default: -1. Range: [-1, inf). */
+  double weight_decay;
 } graft_parameter_group;
+
+/* Fills in every default; each value then counts as it is, zero too. */
+GRAFT_API graft_status graft_parameter_group_init(graft_parameter_group* group);
 
 /* Copies a parameter, a frozen weight or a running statistic out, row-major in the source model's order of axes.
    not_found: there is none of that name; unsupported: it is kept in 16 bits or in quantized blocks; invalid_argument:

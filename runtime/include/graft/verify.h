@@ -24,14 +24,20 @@ GRAFT_API graft_status graft_model_find_damage(graft_model* model, const graft_d
 /* Of the model's weights in its file, which graft_model_find_damage() reads; 0 for NULL. */
 GRAFT_API uint64_t graft_model_weight_bytes(const graft_model* model);
 
-/* How ops are compared. */
+/* How ops are compared. graft_verify_options_init() fills in the defaults. */
 typedef struct graft_verify_options {
   size_t struct_size;
-  const graft_binding* bindings; /* dimensions without one have the model's own size, else 1 */
+  /* Sizes of named dimensions; others have the model's own size, or 1. Default: none. */
+  const graft_binding* bindings;
   size_t binding_count;
-  uint64_t seed;    /* of the random inputs; 0: 1 */
-  double tolerance; /* largest error over the root mean square; 0: 1e-4 */
+  /* Seed of the random inputs. Default: 1. */
+  uint64_t seed;
+  /* Largest error, over the root mean square of the values. Default: 1e-4. Range: [0, inf). */
+  double tolerance;
 } graft_verify_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_verify_options_init(graft_verify_options* options);
 
 /* What became of one node; texts are valid during the call. */
 typedef struct graft_node_verdict {

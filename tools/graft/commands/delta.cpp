@@ -118,7 +118,6 @@ Status make(const DeltaArguments& options) {
   wanted.samples = options.samples;
   wanted.local_steps = options.local_steps;
   wanted.fixed_bits = options.fixed_bits;
-  wanted.whole = options.fixed_bits == 0 ? 1 : 0;
   wanted.room = options.room;
   wanted.clip_norm = options.clip_norm;
   wanted.noise = options.noise;

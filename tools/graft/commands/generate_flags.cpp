@@ -170,10 +170,8 @@ Status TextWishes::read(const GenerateFlags& options) {
 }
 
 graft_generate_options TextWishes::options(bool print) const {
-  graft_generate_options out = {};
-  out.struct_size = sizeof out;
+  auto out = sized<graft_generate_options>();
   out.max_tokens = flags_->max_tokens;
-  out.prompt_only = flags_->max_tokens == 0 ? 1 : 0;
   out.top_k = flags_->top_k;
   out.temperature = flags_->temperature;
   out.top_p = flags_->top_p;

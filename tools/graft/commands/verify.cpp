@@ -100,8 +100,7 @@ Status run_verify(const VerifyArguments& options) {
   TRY_ASSIGN(auto context, open_context(options.flags));
   TRY_ASSIGN(auto model, open_model(context.get(), options.path, GRAFT_CHECK_AT_ONCE));
   const PublicBindings bindings(given);
-  graft_verify_options wanted = {};
-  wanted.struct_size = sizeof wanted;
+  auto wanted = sized<graft_verify_options>();
   wanted.bindings = bindings.data();
   wanted.binding_count = bindings.size();
   wanted.seed = options.seed;

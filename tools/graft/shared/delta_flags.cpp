@@ -33,7 +33,6 @@ Result<Owned<graft_server>> open_server(graft_context* context, const ServerFlag
   wanted.rate = flags.rate;
   wanted.beta1 = flags.beta1;
   wanted.beta2 = flags.beta2;
-  wanted.own_beta2 = 1;
   wanted.tau = flags.tau;
   graft_server* made = nullptr;
   const graft_status created = graft_server_create(context, &wanted, &made);

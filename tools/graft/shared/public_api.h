@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "graft/defaults.hpp"
 #include "graft/convert.h"
 #include "graft/graft.h"
 #include "tools/common/device_flags.h"
@@ -39,11 +40,12 @@ struct Destroy {
 template <typename T>
 using Owned = std::unique_ptr<T, Destroy>;
 
-/// A struct of the C interface, all zeros but for its size.
+/// A struct of the C interface with its size, and with its defaults if it has any.
 template <typename T>
 T sized() {
   T out = {};
   out.struct_size = sizeof out;
+  if constexpr (requires { graft_init(&out); }) graft_init(&out);
   return out;
 }
 

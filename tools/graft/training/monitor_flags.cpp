@@ -135,7 +135,6 @@ Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& 
     look_at(name);
     return checked(graft_metrics_check(context, name.c_str(), nullptr), context);
   };
-  out.watch.own_patience = 1;
   out.watch.patience = flags.patience;
   if (options.train.options.schedule == GRAFT_PLATEAU) {
     if (options.held_out.empty() && options.split == 0) {
@@ -163,7 +162,6 @@ Result<Monitors> Monitors::create(graft_context* context, const TrainArguments& 
 
 graft_watch_options Monitors::watched() const {
   graft_watch_options out = watch;
-  out.struct_size = sizeof out;
   out.no_snapshot = 1;  // a resume from the one before evaluates again
   if (!plateau.empty()) out.plateau = plateau.c_str();
   if (!early_stop.empty()) out.early_stop = early_stop.c_str();

@@ -21,7 +21,7 @@ struct Monitors {
   std::string plateau;     ///< metrics; empty: not watched
   std::string early_stop;  ///< likewise
   std::string best;        ///< likewise
-  graft_watch_options watch = {};
+  graft_watch_options watch = sized<graft_watch_options>();
 
   static Result<Monitors> create(graft_context* context, const TrainArguments& options);
   bool watches() const { return !plateau.empty() || !early_stop.empty() || !best.empty(); }

@@ -17,8 +17,7 @@ std::uint64_t steps_of(const graft_data_set* set, const graft_loader_options& op
 }
 
 graft_loader_options loader_options(const TrainArguments& options, bool anonymous) {
-  graft_loader_options out = {};
-  out.struct_size = sizeof out;
+  auto out = sized<graft_loader_options>();
   out.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
   out.in_order = options.no_shuffle ? 1 : 0;
   out.seed = options.train.options.seed;

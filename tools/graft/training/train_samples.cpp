@@ -33,8 +33,7 @@ Result<std::vector<std::string>> generate_samples(graft_context* context, graft_
   TRY(checked(created, context));
   std::vector<std::string> texts;
   for (const std::string& prompt : flags.prompts) {
-    graft_generate_options options = {};
-    options.struct_size = sizeof options;
+    auto options = sized<graft_generate_options>();
     options.max_tokens = flags.tokens;
     const char* text = "";
     std::size_t bytes = 0;

@@ -248,6 +248,7 @@ public final class Loader: @unchecked Sendable {
     try set.context.call {
       var o = graft_loader_options()
       o.struct_size = MemoryLayout<graft_loader_options>.stride
+      graft_loader_options_init(&o)
       o.batch = try unsigned(options.batch, "The batch")
       o.seed = options.seed
       o.in_order = options.inOrder ? 1 : 0

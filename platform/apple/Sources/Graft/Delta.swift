@@ -78,6 +78,7 @@ public final class Delta: @unchecked Sendable {
       try Arena.use { arena in
         var o = graft_delta_options()
         o.struct_size = MemoryLayout<graft_delta_options>.stride
+        graft_delta_options_init(&o)
         o.samples = options.samples
         o.local_steps = options.localSteps
         o.coding = graft_delta_coding(rawValue: .init(options.coding.rawValue))

@@ -245,8 +245,8 @@ extension Trainer {
       Arena.use { arena in
         var o = graft_watch_options()
         o.struct_size = MemoryLayout<graft_watch_options>.stride
+        graft_watch_options_init(&o)
         o.plateau = arena.string(options.plateau)
-        o.own_patience = 1
         o.patience = options.patience
         o.factor = options.factor
         o.early_stop = arena.string(options.earlyStop)

@@ -54,6 +54,7 @@ public final class Generator: @unchecked Sendable {
     func fill(_ arena: Arena) throws -> graft_generate_options {
       var o = graft_generate_options()
       o.struct_size = MemoryLayout<graft_generate_options>.stride
+      graft_generate_options_init(&o)
       o.max_tokens = try unsigned(maxTokens, "maxTokens")
       o.top_k = try unsigned(topK, "topK")
       o.temperature = temperature

@@ -183,6 +183,7 @@ extension Model {
         Arena.use { arena in
           var o = graft_verify_options()
           o.struct_size = MemoryLayout<graft_verify_options>.stride
+          graft_verify_options_init(&o)
           (o.bindings, o.binding_count) = bindings(sizes, arena)
           o.seed = seed
           o.tolerance = tolerance

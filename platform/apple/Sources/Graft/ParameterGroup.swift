@@ -19,7 +19,7 @@ func parameterGroups(_ groups: [ParameterGroup], _ arena: Arena) -> (UnsafePoint
   let all = groups.map {
     graft_parameter_group(
       pattern: arena.string($0.pattern), learning_rate_scale: $0.learningRateScale,
-      weight_decay: $0.weightDecay ?? 0, own_weight_decay: $0.weightDecay == nil ? 0 : 1)
+      weight_decay: $0.weightDecay ?? -1)
   }
   return (arena.array(all), all.count)
 }
