@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("GRAFT_TEST_DATA", ROOT / "../shared/data")) / "llm-tinystories-656k"
-FIRST = "README", "start/first-run", "start/pytorch", "start/lora", "how-to/share-an-adapter", "how-to/run-a-model"
+FIRST = "../README", "README", "start/first-run", "start/pytorch", "start/lora", "how-to/share-an-adapter", "how-to/run-a-model"
 STORIES = {"start/lora"} | {f"how-to/{name}" for name in (
     "share-an-adapter", "add-tokens", "learn-from-preferences", "distill", "search-with-embeddings", "generate-text", "quantize")}
 TORCH = {"start/pytorch", "how-to/train-on-a-table"}
@@ -79,7 +79,7 @@ def main():
         environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", XDG_CACHE_HOME=f"{folder}/cache",
                            PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore", SHELL_STATE="", COLUMNS="200")
         for page in pages:
-            if chosen and page not in chosen and page != "README":
+            if chosen and page not in chosen and page not in FIRST[:2]:
                 continue
             if (page in STORIES and not DATA.is_dir()) or (page in TORCH and not with_torch):
                 print(f"{page}: skipped, without its {'model' if page in STORIES else 'PyTorch'}", flush=True)
