@@ -40,7 +40,7 @@ def steps(text):
         elif not block.group(1):
             command, expected = None, []
             for line in block.group(2).splitlines():
-                if line.startswith("$ ") or (command and not expected and (command.endswith("\\") or command.count('"') % 2)):
+                if line.startswith("$ ") or (command and not expected and (command.endswith(("\\", "&")) or command.count('"') % 2)):
                     if line.startswith("$ ") and command:
                         yield command, expected
                     command, expected = (line[2:], []) if line.startswith("$ ") else (f"{command}\n{line}", [])
