@@ -41,6 +41,16 @@ else()
 endif()
 set_tests_properties(package/docs PROPERTIES LABELS quick TIMEOUT 300 SKIP_REGULAR_EXPRESSION "Skipped: ")
 
+# Documents are plain, and their links lead somewhere.
+add_test(NAME package/prose COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/prose_test.py)
+set_tests_properties(package/prose PROPERTIES LABELS quick TIMEOUT 60)
+
+# The commands of docs/ print what the pages say.
+if(TARGET graft_cli)
+  add_test(NAME package/pages COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/pages_test.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(package/pages PROPERTIES LABELS slow TIMEOUT 2400)
+endif()
+
 # Programs built with the headers of another version.
 if(TARGET graft_cli AND TARGET graft_shared AND NOT GRAFT_SANITIZE)
   add_test(NAME package/abi COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/abi.py

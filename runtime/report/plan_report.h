@@ -1,4 +1,4 @@
-// A forecast as the document that docs/formats.md describes.
+// A forecast as the document that docs/reference/formats.md describes.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ import cli
 
 MIB = 1 << 20
 SIZE = 6 * MIB  # of each file, unpacked
-# docs/formats.md: what a reader may take is this many times the (unpacked) file and this much on top.
+# docs/reference/formats.md: what a reader may take is this many times the (unpacked) file and this much on top.
 TIMES, BESIDE = 32, 128 * MIB
 
 

@@ -1,4 +1,4 @@
-"""The programs of docs/python.md, one after the other, print what the page says."""
+"""The programs of platform/python/README.md, one after the other, print what the page says."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ def blocks(text):
 
 class Page(support.PackageTest):
     def test_each_program_prints_what_the_page_says(self):
-        with open(f"{support.SOURCE}/docs/python.md", encoding="utf-8") as page:
+        with open(f"{support.SOURCE}/platform/python/README.md", encoding="utf-8") as page:
             programs = list(blocks(page.read()))
         self.assertEqual(len(programs), 3)
         self.assertEqual([printed is None for _, printed in programs], [False, False, True])
@@ -35,7 +35,7 @@ class Page(support.PackageTest):
         for program, printed in programs:
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
-                exec(compile(program.replace("Once upon a time", "ab"), "docs/python.md", "exec"), names)
+                exec(compile(program.replace("Once upon a time", "ab"), "platform/python/README.md", "exec"), names)
             if printed is not None:  # bytes are another device's
                 self.assertEqual(re.sub(r"\d+ bytes", "N bytes", said.getvalue()), re.sub(r"\d+ bytes", "N bytes", printed))
             else:

@@ -1,4 +1,4 @@
-"""Data sets of files, end to end: the commands of docs/data.md beside PyTorch, which trains the same network from the same
+"""Data sets of files, end to end: the commands of docs/reference/data.md beside PyTorch, which trains the same network from the same
 start on the same batches. Each must reach PyTorch's accuracy within 1.5 points.
 
 Usage: data_sets.py GRAFT [NAME ...] [--data FOLDER]

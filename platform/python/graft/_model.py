@@ -110,7 +110,7 @@ class Context(Owned):
     def open_data(self, spec: str, *, model: Optional["Model"] = None, evaluation: bool = False, length: int = 0,
                   sequence_starts: bool = False, first: int = 0, count: int = 0, preference: str = "none",
                   pooling: str = "default") -> DataSet:
-        """A data set by a SPEC, as "csv:rows.csv?label=kind"; docs/data.md has them.
+        """A data set by a SPEC, as "csv:rows.csv?label=kind"; docs/reference/data.md has them.
 
         model: that the data is for: "text:FILE" and "jsonl:FILE" become its tokens, labels its classes; the other options need
         it. evaluation: samples as they are, and labels of the model's classes alone. length: of samples of text, in tokens; 0:

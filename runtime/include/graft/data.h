@@ -28,7 +28,7 @@ typedef struct graft_field {
 } graft_field;
 
 /* "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", "npy:image=A.npy,table=B.npy;label=Y.npy,box=Z.npy"
-   or "digits:?count=1000", as docs/data.md has them. The message names the file or the option that is wrong. */
+   or "digits:?count=1000", as docs/reference/data.md has them. The message names the file or option that is wrong. */
 GRAFT_API graft_status graft_data_open(graft_context* context, const char* spec, graft_data_set** set);
 /* What records of "jsonl:FILE" are. */
 typedef enum graft_preference GRAFT_ENUM_OF_INT {

@@ -101,9 +101,9 @@ typedef struct graft_plan_info {
 
 /* Fills info. */
 GRAFT_API graft_status graft_plan_describe(const graft_plan* plan, graft_plan_info* info);
-/* All of it as a JSON object, which docs/formats.md describes: memory by class, saved and recomputed values, layers,
-   nodes and which kernels they take for which reason, values and where they lie, what is kept in 16 bits, and what was
-   asked for beside. Valid until the plan's next call of this. */
+/* All of it as a JSON object, which docs/reference/formats.md describes: memory by class, saved and recomputed values,
+   layers, nodes and which kernels they take for which reason, values and where they lie, what is kept in 16 bits, and
+   what was asked for beside. Valid until the plan's next call of this. */
 GRAFT_API graft_status graft_plan_report(graft_plan* plan, const char** json);
 /* What a build of graft (GRAFT_OPS of its CMakeLists.txt) must hold for the model, as the text of a file: the ops and
    kernels of inference, of text where it is a language model, and with options->training of training. Both `training`

@@ -29,7 +29,7 @@ class Plan {
   Result<graft_forecast> forecast() const { return filled<graft_forecast>(graft_plan_forecast); }
   /// What a plan says beside its forecast.
   Result<graft_plan_info> info() const { return filled<graft_plan_info>(graft_plan_describe); }
-  /// All of it as JSON, as docs/formats.md has it.
+  /// All of it as JSON, as docs/reference/formats.md has it.
   Result<std::string> report() {
     const char* json = nullptr;
     Status told = detail::to_status(graft_plan_report(handle_.get(), &json), context_);

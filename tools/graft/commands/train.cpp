@@ -144,7 +144,7 @@ void add_data_flags(CLI::App& app, TrainArguments& options) {
   app.add_option(
          "--data", options.data,
          "idx:IMAGES,LABELS, csv:FILE?label=COL, npy:X.npy,Y.npy, folder:DIR, wav:DIR, ts:FILE, digits:, text:FILE or "
-         "jsonl:FILE, with options as in ?count=N&skip=N (docs/data.md)")
+         "jsonl:FILE, with options as in ?count=N&skip=N (docs/reference/data.md)")
       ->required();
   app.add_option("--eval", options.held_out, "A data set to evaluate on before training and after each epoch");
   app.add_option("--eval-split", options.split, "Share of --data to evaluate on instead, as in 0.05: its last samples")

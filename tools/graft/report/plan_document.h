@@ -1,4 +1,4 @@
-// What graft_plan_report() gives, as commands read it; docs/formats.md has its members.
+// What graft_plan_report() gives, as commands read it; docs/reference/formats.md has its members.
 #pragma once
 
 #include <cstdint>

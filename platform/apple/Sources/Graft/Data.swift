@@ -54,7 +54,7 @@ public final class DataSet: @unchecked Sendable {
   /// ends before. The same index gives the same sample, in whatever order they are asked for. It must not call graft.
   public typealias Read = @Sendable (UInt64, [UnsafeMutableRawBufferPointer]) throws -> Bool
 
-  /// What records of "jsonl:FILE" are: see docs/data.md.
+  /// What records of "jsonl:FILE" are: see docs/reference/data.md.
   public enum Preference: UInt32, Sendable { case none, pairs, labelled, groups }
 
   public struct Options: Sendable {
@@ -89,7 +89,7 @@ public final class DataSet: @unchecked Sendable {
   let pointer: OpaquePointer
   private let keeps: [Any]
 
-  /// "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", as docs/command-line.md has them.
+  /// "idx:IMAGES,LABELS", "csv:FILE?label=COLUMN", "npy:X.npy,Y.npy", as docs/reference/data.md has them.
   public init(_ context: Context, spec: String) throws {
     self.context = context
     keeps = []

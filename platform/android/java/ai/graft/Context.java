@@ -249,7 +249,7 @@ public final class Context extends Handle implements Closeable {
     return own.call(p -> Jni.deltaPrivacy(p, noise, share, rounds, delta));
   }
 
-  /** A data set by a SPEC, as "csv:rows.csv?label=kind"; docs/data.md has them. */
+  /** A data set by a SPEC, as "csv:rows.csv?label=kind"; docs/reference/data.md has them. */
   @NonNull
   public DataSet openData(@NonNull String spec) {
     return own.call(p -> new DataSet(own, Jni.dataOpen(p, spec)));
