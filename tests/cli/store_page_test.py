@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -34,6 +35,16 @@ class StorePageTest(cli.CliTest):
         self.assertEqual(page[0], graft[0])
         return page[0]
 
+    def flip_a_bit(self, store, number=1):
+        """Of byte 200 of a segment, whose path is returned."""
+        path = self.path(f"{store}/segment-{number:016x}")
+        with open(path, "r+b") as file:
+            file.seek(200)
+            byte = file.read(1)[0]
+            file.seek(200)
+            file.write(bytes([byte ^ 4]))
+        return path
+
     def test_the_pages_own_example(self):
         with open(os.path.join(ROOT, "schema/CHECKPOINT_FORMAT.md")) as file:
             blocks = re.findall(r"```hex (\S+)\n(.*?)```", file.read(), re.S)
@@ -64,12 +75,7 @@ class StorePageTest(cli.CliTest):
                    "--checkpoint-every", 1, "--keep", 20, "--quiet")
         numbers = [one["number"] for one in json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"]]
         self.assertGreater(len(numbers), 2)  # a snapshot is skipped while the one before is being written
-        first = self.path(f"store/segment-{numbers[0]:016x}")
-        with open(first, "r+b") as file:
-            file.seek(200)
-            byte = file.read(1)[0]
-            file.seek(200)
-            file.write(bytes([byte ^ 4]))
+        first = self.flip_a_bit("store", numbers[0])
         done = self.run_graft("checkpoint", "verify", "store")
         self.assertEqual(done.returncode, 1)
         lines = done.stdout.splitlines()
@@ -79,6 +85,39 @@ class StorePageTest(cli.CliTest):
         os.remove(first)
         done = self.run_graft("checkpoint", "verify", "store")
         self.assertEqual(len(done.stdout.splitlines()), 2, done.stdout)
+
+    def test_the_command_lines_page_shows_what_is_printed(self):
+        """The commands of docs/command-line.md, one after the other: all lines are the page's but for numbers that a
+        device or a clock gives."""
+        with open(os.path.join(ROOT, "docs/command-line.md"), encoding="utf-8") as file:
+            page = file.read()
+        block = page[page.index("`graft checkpoint list|verify|diff"):].split("```")[1]
+        steps = [part.split("\n", 1) for part in block.strip().removeprefix("$ ").split("\n\n$ ")]
+        self.assertEqual(len(steps), 8)
+
+        def comparable(text):
+            """Without numbers; a snapshot less is as good: one is skipped while the one before is being written."""
+            text = re.sub(r" on .*: [0-9.]+ [KMG]iB of device memory", " on DEVICE", text)
+            text = re.sub(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}|[0-9.]*[0-9](%| [KMG]iB| B)?", "N", text)
+            text = re.sub(r"N(, N)+", "N", re.sub(r" +", " ", text))
+            lines = [line.strip() for line in text.strip().splitlines()]
+            return [line for line, before in zip(lines, [None, *lines]) if line != before]
+
+        self.graft("convert", "--example", "lenet", "-o", "lenet.onnx")
+        self.graft("convert", "lenet.onnx", "-o", "lenet.graft")
+        for command, printed in steps:
+            words = shlex.split(command, comments=True)
+            self.assertEqual(words[0], "graft")
+            damaged = "problem.\ngraft: " in printed
+            if damaged:
+                self.flip_a_bit("kept")
+            done = self.run_graft(*words[1:])
+            if damaged:
+                self.flip_a_bit("kept")
+            first, then = (done.stderr, done.stdout) if words[1] == "train" else (done.stdout, done.stderr)
+            said = first.replace("Compiling shaders ...\n", "") + then
+            self.assertEqual(comparable(said), comparable(printed), command)
+            self.assertEqual(done.returncode, int(damaged), command)
 
     def test_exports_are_what_their_names_say(self):
         self.graft("train", "mlp.graft", "--data", "digits:?count=20", "--steps", 1, "--checkpoint", "store", "--quiet")
