@@ -82,9 +82,9 @@ std::int64_t integer_at(tfl::TensorType type, std::span<const std::uint8_t> data
   }
 }
 
-float float_at(tfl::TensorType type, std::span<const std::uint8_t> data, std::size_t i) {
+double float_at(tfl::TensorType type, std::span<const std::uint8_t> data, std::size_t i) {
   if (type == tfl::TensorType::FLOAT16) return half_to_float(element<std::uint16_t>(data, i));
-  if (type == tfl::TensorType::FLOAT64) return static_cast<float>(element<double>(data, i));
+  if (type == tfl::TensorType::FLOAT64) return element<double>(data, i);
   return element<float>(data, i);
 }
 
@@ -279,13 +279,17 @@ Result<HostTensor> TfliteFile::contents(const TfliteTensor& tensor) {
   out.floats.reserve(count);
   const TfliteSlices slices = slices_of(tensor);
   for (std::size_t i = 0; i < count; ++i) {
-    if (!q.given()) {
-      out.floats.push_back(float_at(tensor.type, tensor.data, i));
-      continue;
+    double value = 0;
+    if (q.given()) {
+      const std::size_t k = slices.of(i);
+      value = static_cast<double>(q.scale[k]) *
+              static_cast<double>(integer_at(tensor.type, tensor.data, i) - q.zero[k]);
+    } else {
+      value = float_at(tensor.type, tensor.data, i);
     }
-    const std::size_t k = slices.of(i);
-    out.floats.push_back(static_cast<float>(static_cast<double>(q.scale[k]) *
-                                            static_cast<double>(integer_at(tensor.type, tensor.data, i) - q.zero[k])));
+    const auto number = narrowed(value);
+    if (!number) return beyond_float32(value);
+    out.floats.push_back(*number);
   }
   return out;
 }
