@@ -230,8 +230,36 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const 
   return {};
 }
 
+/// Offsets may lead to the same table, list or name again and again. What a graph holds is no more than the file, nor
+/// are its operators' names more than a multiple of it.
+Status TfliteFile::check_parts() const {
+  constexpr std::uint64_t kTensor = 16, kOperator = 12, kMaxNames = 8;  // bytes of the smallest there are
+  const auto length = [](const auto* list) { return list == nullptr ? std::uint64_t{0} : list->size(); };
+  std::uint64_t parts = 0, names = 0;
+  for (const tfl::Tensor* tensor : *graph_->tensors()) {
+    parts += kTensor + length(tensor->name()) + 4 * (length(tensor->shape()) + length(tensor->shape_signature()));
+  }
+  const auto named = [&](const flatbuffers::Vector<std::int32_t>* list) {
+    for (std::uint32_t i = 0; i < length(list) && names <= kMaxNames * bytes_.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(list->Get(i));
+      if (index < graph_->tensors()->size()) names += length(graph_->tensors()->Get(index)->name());
+    }
+  };
+  if (graph_->operators() != nullptr) {
+    for (const tfl::Operator* op : *graph_->operators()) {
+      parts += kOperator + 4 * (length(op->inputs()) + length(op->outputs()));
+      if (parts > bytes_.size()) break;
+      named(op->inputs());
+      named(op->outputs());
+    }
+  }
+  if (parts <= bytes_.size() && names <= kMaxNames * bytes_.size()) return {};
+  return corrupt("Its tensors and operators hold more than the file, again and again.");
+}
+
 Status TfliteFile::read_tensors() {
   if (graph_->tensors() == nullptr) return corrupt("Its graph has no tensors.");
+  GRAFT_TRY(check_parts());
   std::set<std::string> taken;
   std::uint64_t total = 0;
   for (const tfl::Tensor* from : *graph_->tensors()) {
