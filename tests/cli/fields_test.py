@@ -116,6 +116,23 @@ class Fields(cli.CliTest):
         self.convert()
         self.assertEqual(self.tokens("a <new>b<pad>", "--parse-special"), [*ids("a"), len(IDS), *ids("b"), len(IDS) + 1])
 
+    def test_flags_of_the_configuration_count(self):
+        # Hugging Face's library adds the tokens of the configuration to those of tokenizer.json, which then have its flags.
+        user, end = IDS["<|im_start|>"], IDS["<|im_end|>"]
+        self.convert()
+        self.assertEqual(self.tokens("a <|im_start|> b", "--parse-special"), [*ids("a "), user, *ids(" b")])
+        self.change("tokenizer_config", added_tokens_decoder={
+            str(user): {"content": "<|im_start|>", "special": True, "lstrip": True, "rstrip": True},
+            str(end): {"content": "<|im_end|>", "special": False},
+            str(IDS["t"]): {"content": "t", "rstrip": True, "normalized": False}})
+        self.convert()
+        self.assertEqual(self.tokens("a <|im_start|> b", "--parse-special"), [*ids("a"), user, *ids("b")])
+        self.assertEqual(self.tokens("t t ", "--parse-special"), ids("tt"), "a token of the model becomes an added one")
+        self.assertNotIn(end, self.tokens("<|im_end|>"), "what was special is not read in a user's text")
+        self.graft("export", "m.graft", "-o", "again")
+        self.graft("convert", "again", "-o", "m.graft")
+        self.assertEqual(self.tokens("a <|im_start|> b", "--parse-special"), [*ids("a"), user, *ids("b")])
+
     def test_normalizers_and_pre_tokenizers_follow_the_configuration(self):
         # Hugging Face's library sets these in the tokenizer that it has read.
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}

@@ -36,6 +36,66 @@ def numbered(make, size):
     return out
 
 
+class Table:
+    """A table of a FlatBuffers file: for each field None, a number of 4 bytes, or what it leads to (bytes of a string or
+    of a list, a Table, or a list of Tables)."""
+
+    def __init__(self, *fields):
+        self.fields = fields
+
+
+def flatbuffer(root, identifier=b"TFL3"):
+    """The file, in which each object stands once, however often it is led to."""
+    out, places, wanted = bytearray(8), {}, []
+    out[4:8] = identifier
+
+    def lead(at, to):
+        wanted.append((at, to))
+
+    def put(one):
+        out.extend(bytes(-len(out) % 4))
+        if isinstance(one, Table):
+            vtable = len(out)
+            out.extend(struct.pack("<HH", 4 + 2 * len(one.fields), 4 + 4 * len(one.fields)))
+            out.extend(b"".join(struct.pack("<H", 0 if value is None else 4 + 4 * i) for i, value in enumerate(one.fields)))
+            out.extend(bytes(-len(out) % 4))
+            places[id(one)] = at = len(out)
+            out.extend(struct.pack("<i", at - vtable) + bytes(4 * len(one.fields)))
+            for i, value in enumerate(one.fields):
+                if isinstance(value, int):
+                    struct.pack_into("<I", out, at + 4 + 4 * i, value)
+                elif value is not None:
+                    lead(at + 4 + 4 * i, value)
+        elif isinstance(one, list):
+            places[id(one)] = at = len(out)
+            out.extend(struct.pack("<I", len(one)) + bytes(4 * len(one)))
+            for i, value in enumerate(one):
+                lead(at + 4 + 4 * i, value)
+        else:  # (entries, bytes), with a zero behind it as strings have
+            places[id(one)] = len(out)
+            out.extend(struct.pack("<I", one[0]) + one[1] + b"\0")
+
+    lead(0, root)
+    done = 0
+    while done < len(wanted):
+        at, to = wanted[done]
+        done += 1
+        if id(to) not in places:
+            put(to)
+        struct.pack_into("<I", out, at, places[id(to)] - at)
+    return bytes(out)
+
+
+def ints(*values):
+    return len(values), struct.pack(f"<{len(values)}i", *values)
+
+
+def tflite(tensors, operators):
+    """One graph of float tensors; Table(code, inputs, outputs) are its operators, all additions."""
+    graph = Table(tensors, ints(0), ints(1), operators)
+    return flatbuffer(Table(3, [Table(0)], [graph], None, [Table()]))
+
+
 class HostMemoryTest(cli.CliTest):
     def write(self, name, data):
         with open(self.path(name), "wb") as file:
@@ -106,6 +166,22 @@ class HostMemoryTest(cli.CliTest):
             graph = part * (SIZE // len(part))
             self.bounded(f"{name}.onnx", b"\x08\x08" + field(7, graph) + field(8, b"\x10\x11"), "convert", f"{name}.onnx",
                          "-o", "o.graft")
+
+    def test_tflite(self):
+        x, y = (Table(ints(1, 4), None, None, (1, name)) for name in (b"x", b"y"))
+        # A file that is read, and not refused for how it is written.
+        self.bounded("plain.tflite", tflite([x, y], [Table(None, ints(0, 0), ints(1))]), "convert", "plain.tflite", "-o", "o.graft")
+        self.assertTrue(os.path.exists(self.path("o.graft")))
+        long = Table(ints(1, 4), None, None, (1000, b"n" * 1000))
+        shared, wide = (1000, b"m" * 1000), ints(*[0] * 1000)
+        op, many = Table(None, ints(0, 0), ints(1)), Table(None, wide, ints(1))
+        own = [Table(None, None, None, shared) for _ in range(SIZE // 32)]
+        chain = [Table(None, (1, struct.pack("<i", 0)), ints(1)) for _ in range(SIZE // 48)]
+        for name, tensors, operators in (("tensor", [x, y] + [long] * (SIZE // 4), [op]), ("name", [x, y] + own, [op]),
+                                         ("operator", [x, y], [op] * (SIZE // 4)), ("inputs", [x, y], [many] * (SIZE // 4)),
+                                         ("names", [long, y], chain), ("small", [x, y] + [Table()] * (SIZE // 4), [op])):
+            with self.subTest(name):
+                self.bounded(f"{name}.tflite", tflite(tensors, operators), "convert", f"{name}.tflite", "-o", "o.graft")
 
     def test_data(self):
         train = ("train", "mlp.graft", "--steps", 1, "--quiet", "--data")

@@ -34,6 +34,16 @@ class StorePageTest(cli.CliTest):
         self.assertEqual(page[0], graft[0])
         return page[0]
 
+    def flip_a_bit(self, store, number=1):
+        """Of byte 200 of a segment, whose path is returned."""
+        path = self.path(f"{store}/segment-{number:016x}")
+        with open(path, "r+b") as file:
+            file.seek(200)
+            byte = file.read(1)[0]
+            file.seek(200)
+            file.write(bytes([byte ^ 4]))
+        return path
+
     def test_the_pages_own_example(self):
         with open(os.path.join(ROOT, "schema/CHECKPOINT_FORMAT.md")) as file:
             blocks = re.findall(r"```hex (\S+)\n(.*?)```", file.read(), re.S)
@@ -64,12 +74,7 @@ class StorePageTest(cli.CliTest):
                    "--checkpoint-every", 1, "--keep", 20, "--quiet")
         numbers = [one["number"] for one in json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"]]
         self.assertGreater(len(numbers), 2)  # a snapshot is skipped while the one before is being written
-        first = self.path(f"store/segment-{numbers[0]:016x}")
-        with open(first, "r+b") as file:
-            file.seek(200)
-            byte = file.read(1)[0]
-            file.seek(200)
-            file.write(bytes([byte ^ 4]))
+        first = self.flip_a_bit("store", numbers[0])
         done = self.run_graft("checkpoint", "verify", "store")
         self.assertEqual(done.returncode, 1)
         lines = done.stdout.splitlines()

@@ -297,6 +297,16 @@ TEST(Pattern, MatchesAsOnigurumaDoes) {
   EXPECT_EQ(matches("x*", "axx"), "[]a[xx]");
 }
 
+TEST(Pattern, CharactersOfUnicode15And16HaveTheirClasses) {
+  EXPECT_EQ(matches("\\p{So}", "a\xF0\x9F\xA9\xB7"), "a[\xF0\x9F\xA9\xB7]") << "pink heart, 15.0";
+  EXPECT_EQ(matches("\\p{N}", "1\xF0\x9E\x93\xB1"), "[1][\xF0\x9E\x93\xB1]") << "Nag Mundari digit one, 15.0";
+  EXPECT_EQ(matches("\\p{Lo}+", "\xF0\xAE\xAF\xB0"), "[\xF0\xAE\xAF\xB0]") << "ideograph of extension I, 15.1";
+  EXPECT_EQ(matches("\\p{Nd}", "\xF0\x9C\xB3\xB0"), "[\xF0\x9C\xB3\xB0]") << "outlined digit zero, 16.0";
+  EXPECT_EQ(matches("\\p{Lu}\\p{Ll}", "\xE1\xB2\x89\xE1\xB2\x8A"), "[\xE1\xB2\x89\xE1\xB2\x8A]")
+      << "Cyrillic tje, 16.0";
+  EXPECT_EQ(matches("\\p{Cn}", "\xF0\x9F\xA9\xB7"), "\xF0\x9F\xA9\xB7");
+}
+
 TEST(Pattern, WhatItRefuses) {
   const std::string begin = "The tokenizer's pattern \"";
   EXPECT_EQ(matches("(", ""), begin + "(\" has a group that is not closed.");

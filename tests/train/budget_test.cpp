@@ -260,5 +260,64 @@ TEST_F(Budget, SaysWhatItChoseInItsOrderOfPreference) {
   EXPECT_FALSE(plan(smallest(), false).ok()) << "micro-batches stay as they are where that is not asked for";
 }
 
+/// x [batch, 64] -> [batch, 2048] -> [batch, 64] by frozen weights, batch norm, -> [batch, 3].
+TinyModel frozen_and_normalized(bool normalized) {
+  TinyModel model;
+  Builder b(model.graph);
+  ValueId h = model.input("x", {64});
+  h = b.node(Op::tanh, {b.node(Op::matmul, {h, model.weight("wide.up", {64, 2048}, 0.1)})});
+  h = b.node(Op::matmul, {h, model.weight("wide.down", {2048, 64}, 0.1)});
+  if (normalized) {
+    h = b.node(Op::batch_norm,
+               {h, model.filled("scale", {64}, 1), model.weight("shift", {64}, 0.1),
+                model.filled("mean", {64}, 0, ValueKind::state), model.filled("var", {64}, 1, ValueKind::state)},
+               {{"epsilon", 1e-5}});
+  }
+  model.graph.add_output("y", b.node(Op::matmul, {b.node(Op::tanh, {h}), model.weight("fc", {64, 3}, 0.1)}));
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  return model;
+}
+
+TEST_F(Budget, BatchNormIsRecomputedAndItsWeightsAreStreamedBeforeABatchIsSplit) {
+  // As much as computing results again can save with the whole batch is saved before the batch is split.
+  const auto hopeless = plan(1, false);
+  ASSERT_FALSE(hopeless.ok());
+  const std::string& message = hopeless.status().message();
+  const auto whole_batch = plan(std::stoull(message.substr(message.find("works is ") + 9)));
+  ASSERT_TRUE(whole_batch.ok()) << whole_batch.status().message();
+  EXPECT_EQ(whole_batch->micro_batch, 8);
+  EXPECT_FALSE(whole_batch->training.front().plan.recomputed.empty());
+
+  options_.batch = 64;
+  options_.freeze = {"wide.*"};
+  data_ = tiny_data(128, {64}, 3);
+  std::map<bool, std::uint64_t> split;  // budgets that need more than computing again
+  for (const bool normalized : {false, true}) {
+    model_ = frozen_and_normalized(normalized);
+    PlanRequest request;
+    request.samples = data_.samples;
+    request.evaluation = request.shrink_micro_batch = request.plan.stream = false;
+    request.plan.budget = 1;
+    const auto none = plan_training(model_.graph, options_, request, device().target());
+    ASSERT_FALSE(none.ok());
+    split[normalized] = std::stoull(none.status().message().substr(none.status().message().find("works is ") + 9)) - 1;
+    const auto chosen = plan(split[normalized]);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_LE(chosen->memory().total(), split[normalized]);
+    const bool streams = !chosen->residents.streaming().names.empty();
+    EXPECT_EQ(streams, normalized);
+    EXPECT_EQ(chosen->micro_batch == 64, normalized) << chosen->micro_batch;
+    if (!normalized) continue;
+    ASSERT_GE(chosen->choice.reasons.size(), 3u);
+    EXPECT_NE(chosen->choice.reasons[1].find("smaller ones would change batch norm's statistics."), std::string::npos)
+        << chosen->choice.reasons[1];
+    request.shrink_micro_batch = true;
+    request.plan.budget = split[normalized];
+    const auto smaller = plan_training(model_.graph, options_, request, device().target());
+    ASSERT_TRUE(smaller.ok()) << smaller.status().message();
+    EXPECT_LT(smaller->micro_batch, 64) << "where nothing may be streamed";
+  }
+}
+
 }  // namespace
 }  // namespace graft::train::budget_test

@@ -1,6 +1,9 @@
 // Numbers that ONNX Runtime computes, where ONNX's text, or another reading of it, gives others.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "runtime/passes/bind.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/onnx_writer.h"
@@ -133,6 +136,31 @@ TEST(ConvertNumbers, AnEmptyInputStaysAnInput) {
   const Graph& graph = converted->model.graph;
   ASSERT_TRUE(graph.find_value("e").valid());
   EXPECT_EQ(graph.value(graph.find_value("e")).kind, ValueKind::input);
+}
+
+TEST(ConvertNumbers, DoublesBeyondFloat32AreRefusedByName) {
+  constexpr double kMost = 0x1.fffffep127, kFirstBeyond = 0x1.ffffffp127, kInf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(convert::narrowed(std::nextafter(kFirstBeyond, 0.0)), static_cast<float>(kMost));
+  EXPECT_EQ(convert::narrowed(-kFirstBeyond), std::nullopt);
+  EXPECT_EQ(convert::narrowed(-kInf), -std::numeric_limits<float>::infinity()) << "it was infinite before";
+  EXPECT_EQ(convert::narrowed(1e-300), 0.0F);
+  const auto problems = [](double value, bool raw) {
+    Message w = Message().integer(1, 1).integer(2, 11).text(8, "w");
+    const std::string bytes(reinterpret_cast<const char*>(&value), sizeof value);
+    OnnxParts p = one_node(onnx_node("Mul", {"x", "w"}, {"y"}), {1}, {w.text(raw ? 9 : 10, bytes)}, 17);
+    p.inputs = {typed_value("x", {1}, 11)};
+    const std::string file = onnx_file(p);
+    auto source = convert::parse_onnx(std::as_bytes(std::span(file)));
+    EXPECT_TRUE(source.ok()) << source.status().message();
+    return convert::convert_onnx(std::move(source).value(), "test.onnx", {}).status().message();
+  };
+  for (const bool raw : {false, true}) {
+    EXPECT_EQ(problems(3e38, raw), "");
+    const std::string said = problems(1e39, raw);
+    EXPECT_NE(said.find("\"w\" cannot be used: it holds 1e+39, which is beyond the range of float32."),
+              std::string::npos)
+        << said;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/tflite_run.h"
 #include "tests/support/tflite_writer.h"
 #include "tools/convert/tflite/convert_tflite.h"
 #include "tools/convert/tflite/tflite_context.h"
@@ -236,6 +237,19 @@ TEST(ConvertTfliteOptions, OperatorsWithoutOptionsTakeNone) {
           << tfl::EnumNameBuiltinOperator(entry->op);
     }
   }
+}
+
+TEST(ConvertTfliteOptions, DoublesBeyondFloat32AreRefusedByName) {
+  TfliteWriter w;
+  const int in = w.tensor("x", {1}), out = w.tensor("y", {1});
+  const int big = w.constant("w", {1}, tfl::TensorType::FLOAT64, std::vector<double>{1e39});
+  w.op(tfl::BuiltinOperator::MUL, {in, big}, {out}, tfl::MulOptionsT{});
+  const std::string file = w.file({in}, {out});
+  const auto result = tflite_run::converted(file);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("\"w\" cannot be used: it holds 1e+39, which is beyond the range of float32."),
+            std::string::npos)
+      << result.status().message();
 }
 
 }  // namespace

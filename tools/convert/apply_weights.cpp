@@ -94,7 +94,7 @@ class Matcher {
     by_order();
     if (named_ + ordered_ == 0) {
       return invalid("Not one of the ", given_.size(), " tensors of \"", path, "\" is of the graph: it has \"",
-                     given_.empty() ? std::string() : shown(given_[0].name), "\", the graph \"",
+                     shown(given_[0].name), "\", the graph \"",
                      left_.empty() ? std::string() : shown(left_[0]), "\".");
     }
     graph_.notes.push_back(cat(named_, " tensors have the contents of \"", path, "\" by name",
@@ -202,8 +202,13 @@ class Matcher {
 Status apply_weights(os::FileSystem& files, const std::string& path, OnnxGraph& graph) {
   GRAFT_TRY_ASSIGN(const auto mapped, files.map(path));
   const auto bytes = mapped->bytes();
+  const std::size_t before = graph.notes.size();
   auto given = path.ends_with(".safetensors") ? read_safetensors_file(bytes, graph) : read_checkpoint(bytes, graph);
   if (!given.ok()) return std::move(given).status().with_context(path);
+  if (given->empty()) {
+    return invalid("\"", path, "\" holds no tensor that graft reads", graph.notes.size() == before ? "." : ": ",
+                   graph.notes.size() == before ? "" : graph.notes[before]);
+  }
   return Matcher(graph, *given).run(path);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <span>
 
 #include "platform/base/checked.h"
 #include "runtime/core/features.h"
@@ -81,13 +82,25 @@ Result<TrainingPlan> draft_plan(const Graph& model, const TrainOptions& options,
   return std::move(draft.plan);
 }
 
+/// Ops that work on a micro-batch as a whole: with a smaller one, a step is another.
+constexpr Op kStatistics[] = {Op::batch_norm_train};
+constexpr Op kMasks[] = {Op::dropout, Op::random_uniform};
+
+/// Whether a training step has one of these ops.
+bool holds(const TrainingPlan& plan, std::span<const Op> ops) {
+  if (plan.training.empty()) return false;
+  return std::ranges::any_of(plan.training.front().plan.nodes, [&](const PlanNode& node) {
+    return std::ranges::any_of(ops, [&](Op op) { return node.op == op_name(op); });
+  });
+}
+
 class Chooser {
  public:
   Chooser(const Graph& model, const TrainOptions& options, const PlanRequest& request, const gpu::Target& target)
       : model_(model), options_(options), request_(request), target_(target), budget_(request.plan.budget) {}
 
   Result<TrainingPlan> run() {
-    GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, try_sizes(&Chooser::fitting));
+    GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> plan, try_sizes(&Chooser::same_step));
     if (plan) return *std::move(plan);
     if (budget_ != 0 && request_.plan.stream && request_.training) {
       reasons_.resize(1);
@@ -116,11 +129,28 @@ class Chooser {
     }
   }
 
+  /// As fitting(). A smaller micro-batch gives batch norm other statistics: frozen weights are streamed first, which
+  /// gives the same bits.
+  Result<TrainingPlan> same_step(std::int64_t micro) {
+    auto plan = fitting(micro);
+    const bool streams = budget_ != 0 && request_.plan.stream && request_.training && has_statistics_;
+    if (plan.ok() || plan.status().code() != Code::out_of_memory || !streams) return plan;
+    const std::size_t said = reasons_.size() - 1;
+    const std::string least = bytes_text(previous_least_);
+    auto streamed = streaming(micro);
+    if (streamed.ok()) {
+      reasons_[said] = cat("With all weights on the device, a micro-batch of ", samples_text(micro), " needs at least ",
+                           least, "; smaller ones would change batch norm's statistics.");
+    }
+    return streamed;
+  }
+
   /// A plan with micro-batches of this size that keeps to the budget.
   Result<TrainingPlan> fitting(std::int64_t micro) {
     GRAFT_TRY_ASSIGN(TrainingDraft draft, draft_training(model_, options_, request_, target_, micro));
     const std::uint64_t total = draft.plan.memory().total();
     if (budget_ == 0) return std::move(draft.plan);
+    has_statistics_ = holds(draft.plan, kStatistics);
     explain_free(micro, total);
     if (total <= budget_) return std::move(draft.plan);
     if (request_.plan.tile_workspace) {
@@ -325,6 +355,7 @@ class Chooser {
   std::uint64_t unconstrained_ = 0;
   std::vector<std::string> reasons_;
   Status error_;               ///< of the last attempt
+  bool has_statistics_ = false;  ///< of a batch: a smaller micro-batch gives another step, not only other rounding
   bool took_least_ = false;    ///< the last recompute() took the least memory, whatever it costs
   std::int64_t previous_ = 0;  ///< the micro-batch tried before, and the least it needs
   std::uint64_t previous_least_ = 0;
@@ -335,12 +366,7 @@ class Chooser {
 /// What makes a step in micro-batches another one than that of the whole batch; empty where nothing does.
 std::string micro_batch_text(const TrainingPlan& plan, const TrainOptions& options) {
   if (plan.training.empty() || plan.micro_batch >= options.batch) return "";
-  const auto holds = [&](std::initializer_list<Op> ops) {
-    return std::ranges::any_of(plan.training.front().plan.nodes, [&](const PlanNode& node) {
-      return std::ranges::any_of(ops, [&](Op op) { return node.op == op_name(op); });
-    });
-  };
-  const bool statistics = holds({Op::batch_norm_train}), masks = holds({Op::dropout, Op::random_uniform});
+  const bool statistics = holds(plan, kStatistics), masks = holds(plan, kMasks);
   if (!statistics && !masks) return "";
   return cat(statistics ? "Batch norm takes its statistics" : "Dropout and noise are drawn",
              statistics && masks ? ", and dropout and noise are drawn," : "", " for each micro-batch of ",

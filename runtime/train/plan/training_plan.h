@@ -87,11 +87,11 @@ std::vector<std::int64_t> micro_sizes(std::int64_t batch, std::int64_t micro, st
                                       bool drop_last);
 
 /// Plans a run. `model` is a model's graph, as loaded: symbols need not be bound.
-/// Of what keeps to the budget it takes, in this order: everything saved; results computed again, the fewest FLOPs that
-/// do (both train to the same bits); smaller micro-batches, which add the same gradients up in another order; frozen
-/// weights that are streamed from where they lie (PlanOptions::stream), with the largest micro-batch that then fits, to
-/// the same bits as without. Before all of these workspace shrinks (PlanOptions::tile_workspace, the same bits), then
-/// the staging.
+/// It takes the first of these that keeps to the budget: everything saved; results computed again, the fewest FLOPs
+/// (both give the same bits); smaller micro-batches (gradients add up in another order); frozen weights streamed from
+/// where they lie (PlanOptions::stream; the same bits), with the largest micro-batch that then fits. If batch norm
+/// learns from the batch, streaming comes first: smaller micro-batches change its statistics. Before all of these
+/// workspace shrinks (PlanOptions::tile_workspace, the same bits), then the staging.
 /// out_of_memory, where nothing fits the budget, names the smallest budget that would do and what takes most of it.
 Result<TrainingPlan> plan_training(const Graph& model, const TrainOptions& options, const PlanRequest& request,
                                    const gpu::Target& target);

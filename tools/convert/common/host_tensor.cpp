@@ -200,6 +200,16 @@ HostTensor HostTensor::of_floats(std::vector<std::int64_t> dims, std::vector<flo
 
 HostTensor HostTensor::scalar(float value) { return of_floats({}, {value}); }
 
+std::optional<float> narrowed(double value) {
+  // Half a step above the largest float rounds to infinity.
+  if (std::isfinite(value) && std::abs(value) >= 0x1.ffffffp127) return std::nullopt;
+  return static_cast<float>(value);
+}
+
+Status beyond_float32(double value) {
+  return unsupported("it holds ", value, ", which is beyond the range of float32");
+}
+
 std::optional<std::uint64_t> element_count(const std::vector<std::int64_t>& dims) {
   std::int64_t n = 1;
   bool empty = false;

@@ -62,6 +62,10 @@ struct IntegerRange {
 std::optional<IntegerRange> integer_range(ElemType type);
 /// Arithmetic of types narrower than 32 bits, and of uint32, keeps the low bits.
 std::int64_t wrapped(std::int64_t value, ElemType type);
+/// As float32, in which graft computes; nullopt for a finite number that float32 has none for.
+std::optional<float> narrowed(double value);
+/// unsupported: "it holds 1e+300, which is beyond the range of float32".
+Status beyond_float32(double value);
 /// A float of 8 or 4 bits.
 float decode_float(ElemType type, std::uint8_t bits);
 /// What a runtime value of this type becomes in graft; an error that names the type where it cannot.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "platform/base/half.h"
 #include "platform/base/text.h"
@@ -282,11 +283,11 @@ T element(std::span<const std::byte> bytes, std::uint64_t i) {
   return value;
 }
 
-float float_at(ElemType type, std::span<const std::byte> bytes, std::uint64_t i) {
+std::optional<float> float_at(ElemType type, std::span<const std::byte> bytes, std::uint64_t i) {
   switch (type) {
     case ElemType::f16: return half_to_float(element<std::uint16_t>(bytes, i));
     case ElemType::bf16: return std::bit_cast<float>(std::uint32_t{element<std::uint16_t>(bytes, i)} << 16);
-    case ElemType::f64: return static_cast<float>(element<double>(bytes, i));
+    case ElemType::f64: return narrowed(element<double>(bytes, i));
     default: return element<float>(bytes, i);
   }
 }
@@ -319,7 +320,12 @@ Result<HostTensor> contents(const StateTensor& tensor) {
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (floats) {
-      out.floats.push_back(float_at(tensor.type, tensor.bytes, offset));
+      const auto number = float_at(tensor.type, tensor.bytes, offset);
+      if (!number) {
+        return unsupported("The tensor \"", shown(tensor.name), "\" holds ", element<double>(tensor.bytes, offset),
+                           ", which is beyond the range of float32.");
+      }
+      out.floats.push_back(*number);
     } else {
       out.ints.push_back(integer_at(tensor.type, tensor.bytes, offset));
     }

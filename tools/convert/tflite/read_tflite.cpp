@@ -155,10 +155,14 @@ class Reader {
       if (!tensor.error.empty() && tensor.constant) {
         out_.initializers.push_back({tensor.name, nullptr, tensor.error, false});
       } else if (tensor.constant) {
-        GRAFT_TRY_ASSIGN(HostTensor contents, TfliteFile::contents(tensor));
+        auto contents = TfliteFile::contents(tensor);
+        if (!contents.ok()) {
+          out_.initializers.push_back({tensor.name, nullptr, contents.status().message(), false});
+          continue;
+        }
         // DEQUANTIZE, an Identity here, makes float32 of halves.
-        if (contents.type == ElemType::f16 && passed_on.contains(tensor.name)) contents.type = ElemType::f32;
-        out_.initializers.push_back({tensor.name, std::make_shared<HostTensor>(std::move(contents)), {}, false});
+        if (contents->type == ElemType::f16 && passed_on.contains(tensor.name)) contents->type = ElemType::f32;
+        out_.initializers.push_back({tensor.name, std::make_shared<HostTensor>(std::move(*contents)), {}, false});
         quantized_ += tensor.quantization.given();
       }
     }

@@ -82,9 +82,9 @@ std::int64_t integer_at(tfl::TensorType type, std::span<const std::uint8_t> data
   }
 }
 
-float float_at(tfl::TensorType type, std::span<const std::uint8_t> data, std::size_t i) {
+double float_at(tfl::TensorType type, std::span<const std::uint8_t> data, std::size_t i) {
   if (type == tfl::TensorType::FLOAT16) return half_to_float(element<std::uint16_t>(data, i));
-  if (type == tfl::TensorType::FLOAT64) return static_cast<float>(element<double>(data, i));
+  if (type == tfl::TensorType::FLOAT64) return element<double>(data, i);
   return element<float>(data, i);
 }
 
@@ -230,8 +230,36 @@ Status TfliteFile::read_tensor(const tfl::Tensor& from, TfliteTensor& to) const 
   return {};
 }
 
+/// Offsets may lead to the same table, list or name again and again. What a graph holds is no more than the file, nor
+/// are its operators' names more than a multiple of it.
+Status TfliteFile::check_parts() const {
+  constexpr std::uint64_t kTensor = 16, kOperator = 12, kMaxNames = 8;  // bytes of the smallest there are
+  const auto length = [](const auto* list) { return list == nullptr ? std::uint64_t{0} : list->size(); };
+  std::uint64_t parts = 0, names = 0;
+  for (const tfl::Tensor* tensor : *graph_->tensors()) {
+    parts += kTensor + length(tensor->name()) + 4 * (length(tensor->shape()) + length(tensor->shape_signature()));
+  }
+  const auto named = [&](const flatbuffers::Vector<std::int32_t>* list) {
+    for (std::uint32_t i = 0; i < length(list) && names <= kMaxNames * bytes_.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(list->Get(i));
+      if (index < graph_->tensors()->size()) names += length(graph_->tensors()->Get(index)->name());
+    }
+  };
+  if (graph_->operators() != nullptr) {
+    for (const tfl::Operator* op : *graph_->operators()) {
+      parts += kOperator + 4 * (length(op->inputs()) + length(op->outputs()));
+      if (parts > bytes_.size()) break;
+      named(op->inputs());
+      named(op->outputs());
+    }
+  }
+  if (parts <= bytes_.size() && names <= kMaxNames * bytes_.size()) return {};
+  return corrupt("Its tensors and operators hold more than the file, again and again.");
+}
+
 Status TfliteFile::read_tensors() {
   if (graph_->tensors() == nullptr) return corrupt("Its graph has no tensors.");
+  GRAFT_TRY(check_parts());
   std::set<std::string> taken;
   std::uint64_t total = 0;
   for (const tfl::Tensor* from : *graph_->tensors()) {
@@ -279,13 +307,17 @@ Result<HostTensor> TfliteFile::contents(const TfliteTensor& tensor) {
   out.floats.reserve(count);
   const TfliteSlices slices = slices_of(tensor);
   for (std::size_t i = 0; i < count; ++i) {
-    if (!q.given()) {
-      out.floats.push_back(float_at(tensor.type, tensor.data, i));
-      continue;
+    double value = 0;
+    if (q.given()) {
+      const std::size_t k = slices.of(i);
+      value = static_cast<double>(q.scale[k]) *
+              static_cast<double>(integer_at(tensor.type, tensor.data, i) - q.zero[k]);
+    } else {
+      value = float_at(tensor.type, tensor.data, i);
     }
-    const std::size_t k = slices.of(i);
-    out.floats.push_back(static_cast<float>(static_cast<double>(q.scale[k]) *
-                                            static_cast<double>(integer_at(tensor.type, tensor.data, i) - q.zero[k])));
+    const auto number = narrowed(value);
+    if (!number) return beyond_float32(value);
+    out.floats.push_back(*number);
   }
   return out;
 }

@@ -76,6 +76,7 @@ class TfliteFile {
 
  private:
   Status read_tensors();
+  Status check_parts() const;
   Status read_tensor(const tfl::Tensor& from, TfliteTensor& to) const;
 
   std::span<const std::byte> bytes_;

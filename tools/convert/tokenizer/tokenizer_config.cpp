@@ -223,6 +223,48 @@ Status check_prefix(const Json& config, TokenizerSource source, const Vocabulary
                      ", and the tokenizer's file puts ", flag->get<bool>() ? "no" : "a", " space before a text.");
 }
 
+/// The id that the model of a tokenizer.json gives a text, or null.
+Json id_in_model(const Json& document, const std::string& text) {
+  const Json* model = member(document, "model");
+  const Json* vocab = model == nullptr ? nullptr : member(*model, "vocab");
+  if (vocab == nullptr) return {};
+  if (vocab->is_object()) return vocab->value(text, Json());
+  if (!vocab->is_array()) return {};
+  for (std::size_t i = 0; i < vocab->size(); ++i) {
+    const Json& piece = (*vocab)[i];
+    if (piece.is_array() && !piece.empty() && piece[0] == text) return i;
+  }
+  return {};
+}
+
+/// The library adds the tokens of the configuration to those of tokenizer.json: of one that is there, their flags
+/// count. One that was special stays so.
+void merge_added_tokens(const Json& config, Json& document) {
+  const Json* listed = member(config, "added_tokens_decoder");
+  if (listed == nullptr || !listed->is_object()) return;
+  if (member(document, "added_tokens") == nullptr) document["added_tokens"] = Json::array();
+  Json& added = document["added_tokens"];
+  if (!added.is_array()) return;
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < added.size(); ++i) places.emplace(string_member(added[i], "content"), i);
+  for (const auto& [number, entry] : listed->items()) {
+    const std::string text(content_of(entry));
+    if (text.empty()) continue;
+    auto place = places.find(text);
+    if (place == places.end()) {
+      Json id = id_in_model(document, text);
+      if (!id.is_number_integer()) continue;  // a new token
+      place = places.emplace(text, added.size()).first;
+      added.push_back({{"id", std::move(id)}, {"content", text}});
+    }
+    Json& token = added[place->second];
+    const bool special = flag_member(entry, "special", false);
+    token["special"] = special || flag_member(token, "special", false);
+    for (const char* flag : {"lstrip", "rstrip", "single_word"}) token[flag] = flag_member(entry, flag, false);
+    token["normalized"] = flag_member(entry, "normalized", !special);
+  }
+}
+
 }  // namespace
 
 Status check_tokenizer_config(const Json& config) { return check_fields(config, {&kFields, 1}, "a tokenizer"); }
@@ -235,6 +277,7 @@ void apply_tokenizer_config(const Json& config, Json& document) {
     if (string_member(*step, "type") == type) (*step)[there] = *value;
   };
   if (!document.is_object()) return;
+  merge_added_tokens(config, document);
   set("pre_tokenizer", "ByteLevel", "add_prefix_space", "add_prefix_space");
   if (string_member(config, "tokenizer_class") == "PreTrainedTokenizerFast") return;
   set("normalizer", "BertNormalizer", "do_lower_case", "lowercase");

@@ -119,7 +119,9 @@ bool bit_cast(const FoldContext& c) {
     if (to == ElemType::f32) {
       out.floats.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
     } else if (to == ElemType::f64) {
-      out.floats.push_back(static_cast<float>(std::bit_cast<double>(word)));
+      const auto number = narrowed(std::bit_cast<double>(word));
+      if (!number) return false;
+      out.floats.push_back(*number);
     } else if (to == ElemType::f16) {
       out.floats.push_back(half_to_float(static_cast<std::uint16_t>(word)));
     } else if (to == ElemType::bf16) {

@@ -74,6 +74,13 @@ Status beyond_int64(std::uint64_t value) {
   return unsupported("it holds ", value, ", which is beyond the range of int64");
 }
 
+Status push_double(double value, HostTensor& out) {
+  const auto number = narrowed(value);
+  if (!number) return beyond_float32(value);
+  out.floats.push_back(*number);
+  return {};
+}
+
 Status Loader::fill_raw(std::string_view raw, std::uint64_t count, HostTensor& out) {
   const std::uint64_t bits = elem_bits(out.type);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -89,7 +96,7 @@ Status Loader::fill_raw(std::string_view raw, std::uint64_t count, HostTensor& o
     const char* at = raw.data() + i * (bits / 8);
     switch (out.type) {
       case ElemType::f32: out.floats.push_back(read_as<float>(at)); break;
-      case ElemType::f64: out.floats.push_back(static_cast<float>(read_as<double>(at))); break;
+      case ElemType::f64: GRAFT_TRY(push_double(read_as<double>(at), out)); break;
       case ElemType::f16: out.floats.push_back(half_to_float(read_as<std::uint16_t>(at))); break;
       case ElemType::bf16: out.floats.push_back(bfloat_to_float(read_as<std::uint16_t>(at))); break;
       case ElemType::boolean: out.ints.push_back(*at != 0); break;
@@ -129,7 +136,7 @@ Status Loader::fill_typed(const onnx::TensorProto& proto, std::uint64_t count, H
       return {};
     case ElemType::f64:
       GRAFT_TRY(expect(proto.double_data_size()));
-      for (const double v : proto.double_data()) out.floats.push_back(static_cast<float>(v));
+      for (const double v : proto.double_data()) GRAFT_TRY(push_double(v, out));
       return {};
     case ElemType::i64:
       GRAFT_TRY(expect(proto.int64_data_size()));
@@ -377,6 +384,7 @@ Result<OnnxGraph> parse_onnx(std::span<const std::byte> bytes, const std::filesy
 Result<OnnxGraph> load_onnx(const std::filesystem::path& path, const LoadLimits& limits) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(path, failure)) {
+    if (std::filesystem::exists(path, failure)) return invalid(quoted(path), " is not a regular file.");
     return error(Code::not_found, "There is no file ", quoted(path), ".");
   }
   const std::uint64_t size = std::filesystem::file_size(path, failure);
