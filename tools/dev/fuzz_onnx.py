@@ -7,7 +7,8 @@
 CASES is a folder or tar.gz of CASE/model.onnx and CASE/test_data_set_0/{input,output}_*.pb; onnx-conformance/cases.tar.gz of
 GRAFT_TEST_DATA without. A difference is a wrong value, shape or
 type, or a crash; what graft refuses with a sentence is counted. `graphs` removes nodes from a failing graph as long as it still
-fails, and saves it. Needs onnx, numpy and npm's onnxruntime-node (ONNXRUNTIME_NODE names its folder; tests/torch/onnx_runtime.py
+fails, and saves it. Gradients are PyTorch's if it is installed and has the operators (onnx_in_torch.py), else central
+differences of ONNX Runtime's. Needs onnx, numpy and npm's onnxruntime-node (ONNXRUNTIME_NODE names its folder; tests/torch/onnx_runtime.py
 installs it). Exit status: 0 no difference, 1 some, 77 something is not installed.
 """
 
@@ -36,6 +37,11 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+
+try:
+    import onnx_in_torch
+except ImportError:  # without PyTorch
+    onnx_in_torch = None
 
 DATA = os.environ.get("GRAFT_TEST_DATA", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data"))
 TYPES = onnx.mapping.NP_TYPE_TO_TENSOR_TYPE
@@ -747,8 +753,28 @@ NODES = SMOOTH + [
 ]
 
 
+def torch_fault(model, g, inputs, of, cotangent, made):
+    """Compares gradients with PyTorch's; None if it does not have the graph, or gives another value."""
+    if onnx_in_torch is None:
+        return None
+    try:
+        value, expected = onnx_in_torch.gradients(model, g.constants, inputs, of, cotangent, list(made))
+    except onnx_in_torch.Unknown:
+        return None
+    if value.shape != g.values[of].shape or difference(value, g.values[of]):
+        return None
+    for name, gradient in expected.items():
+        if not np.isfinite(gradient).all():  # at the edge of a domain, as of Sqrt at 0
+            return None
+        fault = difference(made[name], gradient, 1e-3)
+        if fault:
+            return f"gradient of {of} by {name} {fault} (PyTorch)"
+    return ""
+
+
 def gradient_fault(g, graft, runtime, folder, path, model):
-    """Compares a directional derivative with central differences of ONNX Runtime's; empty where they agree or nothing can be said."""
+    """Compares gradients with PyTorch's where it has the graph, else a directional derivative with central differences of ONNX
+    Runtime's; empty where they agree or nothing can be said."""
     outputs = [n for n in (o.name for o in model.graph.output) if g.values[n].dtype == np.float32 and g.values[n].size]
     floats = [v.name for v in model.graph.input if g.values[v.name].dtype == np.float32]
     if not outputs or not floats:
@@ -763,6 +789,9 @@ def gradient_fault(g, graft, runtime, folder, path, model):
         return f"refused: {problem}"
     if cotangent.size == 1:
         cotangent = np.ones_like(cotangent)
+    fault = torch_fault(model, g, inputs, of, cotangent, {n: made[file_of(n)] for n in floats})
+    if fault is not None:
+        return fault or "PyTorch"
     direction = {n: g.rng.normal(size=g.values[n].shape).astype(np.float32) for n in floats}
     got = sum(float((made[file_of(n)].astype(np.float64) * direction[n]).sum()) for n in floats)
 
@@ -816,6 +845,8 @@ def check_graph(g, graft, runtime, folder, nodes=None):
         fault = None
     if fault and fault.startswith("refused"):
         return "right", fault
+    if fault == "PyTorch":
+        return "right", "with gradients of PyTorch"
     return ("wrong", fault) if fault else ("right", "with gradients" if fault == "" else "")
 
 
@@ -854,7 +885,8 @@ def fuzz_graphs(options, graft, runtime):
                 counts[kind] += 1
                 ops.update(n.op_type for n in g.nodes)
                 if kind == "right" and text:
-                    counts["gradients refused" if text.startswith("refused") else "gradients right"] += 1
+                    counts["gradients refused" if text.startswith("refused") else
+                           "gradients as PyTorch's" if text.endswith("PyTorch") else "gradients as central differences"] += 1
                 if kind == "refused":
                     refusals[re.sub(r'"[^"]*"|\d+', "_", text)[:150]] += 1
                 if kind == "wrong":
