@@ -20,6 +20,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ sys.path.insert(0, str(ROOT / "tools/interface"))
 from description import Description  # noqa: E402
 
 STRUCT = "graft_trainer_options"
+stopped = []  # signals: Ctrl-C ends a run after its group of draws, with its counts
 STEPS, BATCH = 2, 4
 #: Options that the command line has under a name of its own.
 FLAGS = {"precision": "--precision", "no_fusion": "--no-fusion", "recover_device": "--recover-device"}
@@ -178,8 +180,11 @@ class Draw:
                 self.values.pop(name, None)
         if "proximal" in self.values:
             self.values.pop("loss_scale", None)
-        if float(self.values.get("loss_scale", "0")) <= 0:  # the command line refuses what has no effect
+        # The command line refuses what has no effect.
+        if float(self.values.get("loss_scale", "0")) <= 0:
             self.values.pop("growth_interval", None)
+        if "muon" not in chosen and float(self.values.get("momentum", "0")) <= 0:
+            self.values.pop("nesterov", None)
 
     def text(self):
         return ", ".join(f"{name}={value}" for name, value in self.values.items())
@@ -328,17 +333,20 @@ def compare(options):
         defaults_test.write_network(folder / "sequence.onnx", ("y",), (defaults_test.TIME,))
         for model in ("one", "three", "sequence"):
             run([build / "tools/graft/graft", "convert", folder / f"{model}.onnx", "-o", folder / f"{model}.graft"])
-        while counts["draws"] < options.draws and time.time() < end:
+        signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
+        while counts["draws"] < options.draws:
             groups = {}
-            for _ in range(min(70, options.draws - counts["draws"])):
+            for _ in range(min(70, options.draws - counts["draws"])):  # groups of them share a process of each language
                 draw = Draw(rng, *lists)
-                counts["draws"] += 1
-                seen.update(list(draw.values))
                 groups.setdefault(defaults_test.data_of(losses[draw.loss], folder), []).append(draw)
             for (model, spec), draws in groups.items():
+                if stopped or time.time() > end:
+                    break
                 for draw, results in zip(draws, train_group(build, programs, folder / f"{model}.graft", spec, draws, folder, lists)):
                     texts = [result for result in results.values() if isinstance(result, str)]
                     same = len(set(results.values())) == 1 if not texts else len(texts) == len(results)
+                    counts["draws"] += 1
+                    seen.update(list(draw.values))
                     kind = "different" if not same else "refused by all" if texts else "same weights"
                     counts[kind] += 1
                     if texts and same:
@@ -347,6 +355,8 @@ def compare(options):
                         print(f"{kind}: {losses[draw.loss]}, {optimizers[draw.optimizer]}: {draw.text()}", flush=True)
                         for language, result in results.items():
                             print(f"    {language}: {short(result)}", flush=True)
+            if stopped or time.time() > end:
+                break
     for text, count in refusals.most_common(20):
         print(f"{count:6} refused by all: {text}")
     print(f"{len(seen)} options: {dict(sorted(seen.items()))}")
