@@ -1027,7 +1027,7 @@ def fault_of(g, ops, expected, got, clipped):
                 return f"{op.code}: {name} was not written"
             limit, before = None, [errors.get(n, 0) for n in op.inputs]
             if q is not None and wanted.dtype.kind in "iu":
-                low, high = (q.real(np.array([v])) for v in RANGES[wanted.dtype.name])
+                low, high = (q.real(np.array([v]))[0] for v in RANGES[wanted.dtype.name])
                 real = q.real(wanted).astype(np.float32)
                 if clipped:
                     found = np.clip(found, np.float32(low), np.float32(high))
