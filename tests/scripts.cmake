@@ -334,11 +334,16 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   set_tests_properties(bindings/adapter_run PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
 endif()
 
-# With nothing said but loss and optimizer, the languages train to the same bytes.
+# With nothing said but loss and optimizer, the languages train to the same bytes; tools/dev/fuzz_options.py gives more options.
 if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
+  set(setters ${CMAKE_CURRENT_BINARY_DIR}/set_option)
+  file(GLOB described CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/include/graft/*.h)
+  add_custom_command(OUTPUT ${setters}/set_option.h ${setters}/set_option.hpp
+    COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tools/dev/fuzz_options.py --setters ${setters}
+    DEPENDS ${PROJECT_SOURCE_DIR}/tools/dev/fuzz_options.py ${PROJECT_SOURCE_DIR}/tools/interface/description.py ${described} VERBATIM)
   foreach(language IN ITEMS c cpp)
-    add_executable(defaults_${language} ${PROJECT_SOURCE_DIR}/tests/bindings/defaults.${language})
-    target_include_directories(defaults_${language} PRIVATE ${PROJECT_SOURCE_DIR}/runtime/include ${GRAFT_INTERFACE_DIR})
+    add_executable(defaults_${language} ${PROJECT_SOURCE_DIR}/tests/bindings/defaults.${language} ${setters}/set_option.h ${setters}/set_option.hpp)
+    target_include_directories(defaults_${language} PRIVATE ${PROJECT_SOURCE_DIR}/runtime/include ${GRAFT_INTERFACE_DIR} ${setters})
     target_link_libraries(defaults_${language} PRIVATE graft_shared)
   endforeach()
   set(defaults_runs "")
@@ -352,6 +357,9 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   add_test(NAME bindings/defaults COMMAND ${adapter_python} -B ${PROJECT_SOURCE_DIR}/tests/bindings/defaults_test.py
     $<TARGET_FILE:graft_cli> $<TARGET_FILE:defaults_c> $<TARGET_FILE:defaults_cpp> ${defaults_runs})
   set_tests_properties(bindings/defaults PROPERTIES LABELS slow TIMEOUT 2400 SKIP_RETURN_CODE 77)
+  add_test(NAME bindings/options CONFIGURATIONS long COMMAND ${adapter_python} -B ${PROJECT_SOURCE_DIR}/tools/dev/fuzz_options.py
+    ${PROJECT_BINARY_DIR} --draws 100)
+  set_tests_properties(bindings/options PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77)
 endif()
 if(GRAFT_TEST_PYTHON)
   add_test(NAME interface/generator COMMAND ${GRAFT_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tests/interface/interface_test.py)

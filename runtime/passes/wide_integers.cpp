@@ -45,6 +45,29 @@ bool may_grow(Op op) {
   }
 }
 
+/// Ops whose result holds numbers that they read, unchanged.
+bool keeps_numbers(Op op) {
+  switch (op) {
+    case Op::cast:
+    case Op::reshape:
+    case Op::transpose:
+    case Op::slice:
+    case Op::expand:
+    case Op::concat:
+    case Op::where:
+    case Op::pad:
+    case Op::gather:
+    case Op::gather_elements:
+    case Op::scatter_elements:
+    case Op::minimum:
+    case Op::maximum:
+    case Op::clip:
+    case Op::reduce_max:
+    case Op::reduce_min: return true;
+    default: return false;
+  }
+}
+
 Span joined(const Span& a, const Span& b) {
   if (!a || !b) return std::nullopt;
   return IntegerSpan{std::min(a->least, b->least), std::max(a->most, b->most)};
@@ -270,8 +293,7 @@ std::string WideIntegers::find_overflow() {
       if (beyond && wide[node.outputs[k].index] && may_grow(node.op)) {
         const SourceType type = is_wide(value) ? value.source_type : SourceType::i64;
         const std::int64_t far = span->most > kMost ? span->most : span->least;
-        return cat("The node \"", node.name, "\" (", op_name(node.op), ") computes ",
-                   source_type_info(type).name,
+        return cat("The node \"", node.name, "\" (", op_name(node.op), ") computes ", source_type_info(type).name,
                    " numbers, which graft holds in 32 bits; with these inputs ", "they may reach ",
                    far >= kHuge ? "2^62" : cat(far), ", and the limit is ", span->most > kMost ? kMost : kLeast, ".");
       }
@@ -280,6 +302,32 @@ std::string WideIntegers::find_overflow() {
   }
   changed_ = false;
   return {};
+}
+
+std::set<std::string, std::less<>> cast_from_floats(const Graph& graph) {
+  std::vector<bool> cast(graph.values().size());
+  std::set<std::string, std::less<>> names;
+  for (const Node& node : graph.nodes()) {
+    const bool from_float = node.op == Op::cast && graph.value(node.inputs[0]).dtype == DType::f32;
+    const bool from_cast = keeps_numbers(node.op) && std::ranges::any_of(node.inputs, [&](ValueId input) {
+                             return input.valid() && cast[input.index];
+                           });
+    if (!from_float && !from_cast) continue;
+    for (const ValueId output : node.outputs) {
+      cast[output.index] = graph.value(output).dtype == DType::i32;
+      if (is_wide(graph.value(output))) names.insert(graph.value(output).name);
+    }
+  }
+  return names;
+}
+
+std::optional<std::size_t> find_limit(std::span<const std::byte> words) {
+  for (std::size_t i = 0; i + sizeof(std::int32_t) <= words.size(); i += sizeof(std::int32_t)) {
+    std::int32_t word = 0;
+    std::memcpy(&word, words.data() + i, sizeof word);
+    if (word == kLeast || word == kMost) return i / sizeof(std::int32_t);
+  }
+  return std::nullopt;
 }
 
 std::optional<IntegerSpan> span_of(std::span<const std::byte> words) {

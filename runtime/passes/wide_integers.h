@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@ struct IntegerSpan {
 };
 
 /// Follows the ranges of integers through a bound graph. Values whose range is not known, such as integers cast from
-/// floats, are not checked.
+/// floats, are not checked (see cast_from_floats()).
 class WideIntegers {
  public:
   /// `contents` gives the bytes of a constant, or nothing. The graph before passes, with all sizes bound.
@@ -50,6 +51,12 @@ class WideIntegers {
   std::map<std::string, std::optional<IntegerSpan>> inputs_;
   std::map<std::uint32_t, IntegerSpan> constants_;  ///< by value
 };
+
+/// Values that the source casts from floats to more than 32 bits, or moves and compares such numbers: the cast ends at
+/// the limits of 32 bits, so a number there may be larger in the source. By name.
+std::set<std::string, std::less<>> cast_from_floats(const Graph& graph);
+/// The index of the first word at either limit of 32 bits; nullopt without one.
+std::optional<std::size_t> find_limit(std::span<const std::byte> words);
 
 /// The least and the greatest of the words of an i32 tensor; nullopt of an empty one.
 std::optional<IntegerSpan> span_of(std::span<const std::byte> words);

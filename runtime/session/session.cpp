@@ -262,6 +262,7 @@ Result<std::unique_ptr<Session>> Session::create(gpu::Device& device, const Mode
   bound->graph = std::move(made.graph);
   bound->rules = std::move(made.rules);
   GRAFT_TRY_ASSIGN(bound->wide, session->wide_integers(options.bindings));
+  session->casts_ = passes::cast_from_floats(model.graph);
   session->adapters_ = LiveAdapters(bound->graph, base_text(model));
   const gpu::Target& target = session->target();
   GRAFT_TRY_ASSIGN(const Graph fused, fused_graph(bound->graph, target, options.plan));
@@ -391,6 +392,23 @@ Status Session::unbind_all() {
   return ok_status();
 }
 
+/// Refuses numbers that 32 bits cut off on their way from a float to a wider integer.
+Status Session::check_casts() const {
+  if (casts_.empty()) return ok_status();
+  for (const PlanPort& port : plan().outputs) {
+    if (port.dtype != DType::i32 || is_bound(port.name) || !casts_.contains(port.name)) continue;
+    const std::span<const std::byte> words = output(port.name);
+    const auto at = passes::find_limit(words);
+    if (!at) continue;
+    std::int32_t word = 0;
+    std::memcpy(&word, words.data() + *at * sizeof word, sizeof word);
+    return unsupported("The output \"", port.name, "\" holds ", word, " at element ", *at,
+                       ", which is the limit of graft's 32 bits; it is cast from floats, and the number may be larger "
+                       "in the source.");
+  }
+  return ok_status();
+}
+
 Status Session::run(const StepState& state) {
   std::optional<std::size_t> implied;
   for (std::size_t i = 0; i < given_.size(); ++i) {
@@ -407,6 +425,7 @@ Status Session::run(const StepState& state) {
     constexpr float kOne = 1;
     if (implied) std::memcpy(now_->program->input(*implied).data(), &kOne, sizeof kOne);
     GRAFT_TRY(now_->program->run({}, state));
+    GRAFT_TRY(check_casts());
     return kHasRecovery && options_.reopen && now_->program->wrote_residents() ? keep_copy() : ok_status();
   });
 }

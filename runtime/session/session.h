@@ -171,6 +171,7 @@ class Session {
   Status try_resize(const Bindings& bindings);
   Status unbind_all();
   Status check_input(const PlanPort& port, std::span<const std::byte> bytes) const;
+  Status check_casts() const;
   Result<std::optional<passes::WideIntegers>> wide_integers(const Bindings& bindings) const;
   Result<Bindings> within_bound(const Bindings& sizes) const;
   Result<std::unique_ptr<Sized>> make_sized(const Bindings& bindings);
@@ -188,6 +189,7 @@ class Session {
   std::vector<std::unique_ptr<Sized>> sizes_;  ///< the bound, then others, the oldest first
   Sized* now_ = nullptr;
   std::vector<bool> given_;
+  std::set<std::string, std::less<>> casts_;  ///< passes::cast_from_floats()
   struct Counted {
     CountedOutput output;
     mutable std::vector<std::byte> room;  ///< for rows moved together; empty where they begin the tensor anyway

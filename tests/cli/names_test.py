@@ -90,6 +90,30 @@ class NamesTest(cli.CliTest):
         np.testing.assert_array_equal(np.load(self.path("out/y.npy")), [15, -4 * 46340])
         self.fails("run", "net.graft", *given([100000, 1], [100000, 1]), says=["mul", "int64", "2147483647"])
 
+    def test_casts_beyond_32_bits_are_refused(self):
+        nodes = [helper.make_node("Cast", ["x"], ["whole"], to=TensorProto.INT64), helper.make_node("Reshape", ["whole", "shape"], ["y"]),
+                 helper.make_node("Cast", ["x"], ["narrow"], to=TensorProto.INT32)]
+        self.convert(nodes, [("x", TensorProto.FLOAT, [2])], [("y", TensorProto.INT64, None), ("narrow", TensorProto.INT32, None)],
+                     [("shape", np.array([2, 1]))])
+        given = lambda *x: ("--input", "x=" + self.save("x.npy", np.array(x, np.float32)), "--out", "out")
+        self.graft("run", "net.graft", *given(-2.9, 2147483520))  # the largest float of 32 bits below 2^31
+        np.testing.assert_array_equal(np.load(self.path("out/y.npy")), [[-2], [2147483520]])
+        for far in (3e9, -3e9, 1e20):
+            self.fails("run", "net.graft", *given(1, far), says=["\"y\"", "element 1", "2147483647" if far > 0 else "-2147483648"])
+
+    def test_a_label_that_is_no_class_is_no_loss_of_zero(self):
+        for op in ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"):
+            for ignored in ({}, {"ignore_index": -7}):
+                self.convert([helper.make_node("Sub", ["label", "one"], ["l"]), helper.make_node(op, ["x", "l"], ["y"], **ignored)],
+                             [("x", TensorProto.FLOAT, [2, 2]), ("label", TensorProto.INT64, [2])], [("y", TensorProto.FLOAT, None)],
+                             [("one", np.array(1))])
+                x = np.log(np.array([[0.25, 0.75], [0.5, 0.5]], np.float32))
+                for label in (2, -1, -100, -7):
+                    given = ("--input", "x=" + self.save("x.npy", x), "--input", "label=" + self.save("l.npy", np.array([1, label + 1])), "--out", "out")
+                    self.graft("run", "net.graft", *given, "--allow-non-finite")
+                    expected = -x[0, 0] if ignored and label == -7 else np.nan
+                    np.testing.assert_allclose(np.load(self.path("out/y.npy")), expected, rtol=1e-5, err_msg=f"{op} {ignored} {label}")
+
     def test_not_finite_inputs_name_the_flag(self):
         self.convert([helper.make_node("Neg", ["x"], ["y"])], [("x", TensorProto.FLOAT, [2])], [("y", TensorProto.FLOAT, [2])])
         given = ("--input", "x=" + self.save("x.npy", np.array([1, np.nan], np.float32)), "--out", "out")

@@ -80,8 +80,9 @@ TEST(ConvertAttention, OpenDimensionsNeedNoMask) {
 
 // Equal scores: a query gets the mean of the values it sees. ONNX's cases and ONNX Runtime: query i sees key past + i.
 TEST(ConvertAttention, QueriesFollowThePast) {
-  const Made made = convert_node("Attention", {{1, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 3, 1}, {}, {1, 1, 1, 1}, {1, 1, 1, 1}},
-                                 {int_attribute("is_causal", 1)}, {"y", "k", "v"});
+  const Made made =
+      convert_node("Attention", {{1, 1, 2, 1}, {1, 1, 3, 1}, {1, 1, 3, 1}, {}, {1, 1, 1, 1}, {1, 1, 1, 1}},
+                   {int_attribute("is_causal", 1)}, {"y", "k", "v"});
   ASSERT_TRUE(made.status.ok()) << made.status.message();
   RefTensors tensors = weights_of(made.model);
   tensors["x0"] = {{1, 1, 2, 1}, {0, 0}};
@@ -110,6 +111,9 @@ TEST(ConvertAttention, WhatIsRefused) {
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {3, 5}}, kHeads), "its mask has the shape");
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {}, {2, 2, 3, 2}}, kHeads),
                   "it has one of past_key and past_value alone");
+  expect_contains(
+      refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}, {}, {2, 2, 3, 2}, {2, 2, 3, 2}, {2}}, kHeads, {"y"}, {6}),
+      "it has both a past and nonpad_kv_seqlen");
   expect_contains(refusal("Attention", {{2, 5, 8}, {2, 5, 4}, {2, 5, 4}},
                           with_heads({int_attribute("qk_matmul_output_mode", 1), float_attribute("softcap", 2.0F)}),
                           {"y", "", "", "scores"}),

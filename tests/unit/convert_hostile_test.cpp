@@ -270,6 +270,12 @@ TEST_F(ConvertExternal, StaysInTheFolder) {
     EXPECT_NE(message.find(c.says), std::string::npos) << c.location << " " << c.offset << ": " << message;
     EXPECT_TRUE(message.ends_with('.')) << message;
   }
+  const auto with_key = [](const char* key) {
+    return external_tensor("v", {2, 2}, "sub/data", "", "").message(13, Message().text(1, key).text(2, "7"));
+  };
+  EXPECT_EQ(convert_with(with_key("checksum")), "");
+  EXPECT_NE(convert_with(with_key("basepath")).find("the key \"basepath\"; location, offset, length and checksum"),
+            std::string::npos);
   const std::string huge = convert_with(external_tensor("v", {std::int64_t{1} << 40}, "sub/data", "", ""));
   EXPECT_NE(huge.find("limit"), std::string::npos) << huge;
 }

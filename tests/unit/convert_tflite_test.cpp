@@ -459,6 +459,21 @@ TEST(ConvertTflite, WhatIsNotSupportedIsToldAllAtOnce) {
   EXPECT_NE(report.problems[1].find("CUSTOM MyOp"), std::string::npos) << report.problems[1];
 }
 
+// TFLite's CAST takes stored numbers, and graft has what they stand for.
+TEST(ConvertTflite, StoredNumbersOfQuantizedTensorsAreNotCast) {
+  for (const auto& [scale, zero] : {std::pair(0.5F, 0), {1.0F, 3}, {1.0F, 0}}) {
+    TfliteWriter w;
+    const int x = w.tensor("x", {1, 2}, tfl::TensorType::INT8), y = w.tensor("y", {1, 2});
+    w.quantize(x, {scale}, {zero});
+    w.op(B::CAST, {x}, {y}, tfl::CastOptionsT{});
+    const auto result = converted(w.file({x}, {y}));
+    EXPECT_EQ(result.ok(), scale == 1 && zero == 0) << scale << " " << zero;
+    if (result.ok()) continue;
+    EXPECT_NE(result.status().message().find("the stored numbers of the quantized tensor \"x\""), std::string::npos)
+        << result.status().message();
+  }
+}
+
 void expect_sane(const std::string& file, const std::string& what) {
   const auto result = converted(file);
   if (result.ok()) {

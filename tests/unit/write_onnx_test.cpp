@@ -193,6 +193,24 @@ TEST(WriteOnnx, IntegersByTheirBits) {
             18);  // whose reductions take their axes otherwise
 }
 
+// ONNX's Mod has the divisor's sign for integers only.
+TEST(WriteOnnx, RemaindersWithEitherSign) {
+  EXPECT_EQ(expect_same(R"(
+    input a: f32[6]
+    input n: i32[6]
+    constant b: f32[6] = 0.3, -0.3, 0.5, -0.5, 0.7, -0.7
+    constant three: i32[1] = -3
+    x = remainder(a, b) {fmod=0}
+    y = remainder(a, b) {fmod=1}
+    z = remainder(n, three) {fmod=0}
+    output x = x
+    output y = y
+    output z = z
+  )")
+                .opset,
+            17);
+}
+
 TEST(WriteOnnx, WhatIsPickedByIndex) {
   EXPECT_EQ(expect_same(R"(
     input x: f32[2, 3, 4]

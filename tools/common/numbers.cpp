@@ -36,12 +36,14 @@ CLI::Validator number(double least, double most, Ends ends) {
                                 ? cat(ends == Ends::open ? "above " : "", least, ends == Ends::open ? "" : " or more")
                             : ends == Ends::closed     ? cat("from ", least, " to ", most)
                             : ends == Ends::open_above ? cat(least, " or more and below ", most)
+                            : ends == Ends::open_below ? cat("above ", least, ", and ", most, " at most")
                                                        : cat("above ", least, " and below ", most);
   return CLI::Validator(
       [=](std::string& given) {
         double value = 0;
         const bool fits = read_all(given, value) && std::isfinite(value) && value >= least && value <= most &&
-                          (ends != Ends::open || value > least) && (ends == Ends::closed || value < most);
+                          (ends == Ends::closed || ends == Ends::open_above || value > least) &&
+                          (ends == Ends::closed || ends == Ends::open_below || value < most);
         return fits ? std::string() : cat("must be a number, ", range, ", not ", shown(given));
       },
       "");

@@ -13,7 +13,8 @@ namespace graft::cli {
 /// A whole number from `least` to `most`, written in digits alone.
 CLI::Validator whole(std::int64_t least, std::int64_t most = INT64_MAX);
 
-enum class Ends { closed, open_above, open };  ///< which of its ends a range has: both, the lower one, none
+/// Which of its ends a range has: both, the lower one, the upper one, none.
+enum class Ends { closed, open_above, open_below, open };
 
 /// A finite number in a range.
 CLI::Validator number(double least, double most, Ends ends = Ends::closed);

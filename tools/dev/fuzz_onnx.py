@@ -7,7 +7,8 @@
 CASES is a folder or tar.gz of CASE/model.onnx and CASE/test_data_set_0/{input,output}_*.pb; onnx-conformance/cases.tar.gz of
 GRAFT_TEST_DATA without. A difference is a wrong value, shape or
 type, or a crash; what graft refuses with a sentence is counted. `graphs` removes nodes from a failing graph as long as it still
-fails, and saves it. Needs onnx, numpy and npm's onnxruntime-node (ONNXRUNTIME_NODE names its folder; tests/torch/onnx_runtime.py
+fails, and saves it. Gradients are PyTorch's if it is installed and has the operators (onnx_in_torch.py), else central
+differences of ONNX Runtime's. Needs onnx, numpy and npm's onnxruntime-node (ONNXRUNTIME_NODE names its folder; tests/torch/onnx_runtime.py
 installs it). Exit status: 0 no difference, 1 some, 77 something is not installed.
 """
 
@@ -19,6 +20,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -36,10 +38,18 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+try:
+    import onnx_in_torch
+except ImportError:  # without PyTorch
+    onnx_in_torch = None
+
 DATA = os.environ.get("GRAFT_TEST_DATA", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared/data"))
 TYPES = onnx.mapping.NP_TYPE_TO_TENSOR_TYPE
 FORWARD, GRADIENT = 2e-4, 2e-2  # of the largest number; gradients are compared with central differences in f32
 TIMEOUT = 600
+
+
+stopped = []  # signals: Ctrl-C ends a run after its seed or case, with its counts
 
 
 class Refused(Exception):
@@ -743,8 +753,28 @@ NODES = SMOOTH + [
 ]
 
 
+def torch_fault(model, g, inputs, of, cotangent, made):
+    """Compares gradients with PyTorch's; None if it does not have the graph, or gives another value."""
+    if onnx_in_torch is None:
+        return None
+    try:
+        value, expected = onnx_in_torch.gradients(model, g.constants, inputs, of, cotangent, list(made))
+    except onnx_in_torch.Unknown:
+        return None
+    if value.shape != g.values[of].shape or difference(value, g.values[of]):
+        return None
+    for name, gradient in expected.items():
+        if not np.isfinite(gradient).all():  # at the edge of a domain, as of Sqrt at 0
+            return None
+        fault = difference(made[name], gradient, 1e-3)
+        if fault:
+            return f"gradient of {of} by {name} {fault} (PyTorch)"
+    return ""
+
+
 def gradient_fault(g, graft, runtime, folder, path, model):
-    """Compares a directional derivative with central differences of ONNX Runtime's; empty where they agree or nothing can be said."""
+    """Compares gradients with PyTorch's where it has the graph, else a directional derivative with central differences of ONNX
+    Runtime's; empty where they agree or nothing can be said."""
     outputs = [n for n in (o.name for o in model.graph.output) if g.values[n].dtype == np.float32 and g.values[n].size]
     floats = [v.name for v in model.graph.input if g.values[v.name].dtype == np.float32]
     if not outputs or not floats:
@@ -759,6 +789,9 @@ def gradient_fault(g, graft, runtime, folder, path, model):
         return f"refused: {problem}"
     if cotangent.size == 1:
         cotangent = np.ones_like(cotangent)
+    fault = torch_fault(model, g, inputs, of, cotangent, {n: made[file_of(n)] for n in floats})
+    if fault is not None:
+        return fault or "PyTorch"
     direction = {n: g.rng.normal(size=g.values[n].shape).astype(np.float32) for n in floats}
     got = sum(float((made[file_of(n)].astype(np.float64) * direction[n]).sum()) for n in floats)
 
@@ -775,8 +808,14 @@ def gradient_fault(g, graft, runtime, folder, path, model):
     return "" if off <= GRADIENT * scale else f"gradient of {of}: {got:.5g} along a direction instead of {steps[-1]:.5g}"
 
 
+def invented(node, g, expected):
+    """Whether ONNX Runtime gives numbers that the node cannot give. It reads beyond an axis that it wraps twice or more."""
+    wraps = node.op_type == "Pad" and any(a.name == "mode" and a.s == b"wrap" for a in node.attribute)
+    return wraps and not np.isin(expected, g.at(node.input[0])).all()
+
+
 def check_graph(g, graft, runtime, folder, nodes=None):
-    """(kind, text): right, refused, wrong."""
+    """(kind, text): right, refused, known (a fault of ONNX Runtime), wrong."""
     model = g.model(nodes)
     path = f"{folder}/net.onnx"
     onnx.save(model, path)
@@ -797,7 +836,7 @@ def check_graph(g, graft, runtime, folder, nodes=None):
             found = got.get(file_of(name))
             fault = "was not written" if found is None else difference(found, expected[name])
             if fault:
-                return "wrong", f"{node.op_type}: {name} {fault}"
+                return "known" if invented(node, g, expected[name]) else "wrong", f"{node.op_type}: {name} {fault}"
     try:
         fault = gradient_fault(g, graft, runtime, folder, path, model)
     except Crashed as problem:
@@ -806,6 +845,8 @@ def check_graph(g, graft, runtime, folder, nodes=None):
         fault = None
     if fault and fault.startswith("refused"):
         return "right", fault
+    if fault == "PyTorch":
+        return "right", "with gradients of PyTorch"
     return ("wrong", fault) if fault else ("right", "with gradients" if fault == "" else "")
 
 
@@ -834,7 +875,7 @@ def fuzz_graphs(options, graft, runtime):
     counts, refusals, ops, wrong = collections.Counter(), collections.Counter(), collections.Counter(), 0
     end = time.time() + 60 * options.minutes
     seed = options.seed
-    while time.time() < end and (not options.count or seed < options.seed + options.count):
+    while not stopped and time.time() < end and (not options.count or seed < options.seed + options.count):
         with tempfile.TemporaryDirectory() as folder:
             g = Generator(runtime, seed, folder)
             for _ in range(int(g.rng.integers(1, 9))):
@@ -844,7 +885,8 @@ def fuzz_graphs(options, graft, runtime):
                 counts[kind] += 1
                 ops.update(n.op_type for n in g.nodes)
                 if kind == "right" and text:
-                    counts["gradients refused" if text.startswith("refused") else "gradients right"] += 1
+                    counts["gradients refused" if text.startswith("refused") else
+                           "gradients as PyTorch's" if text.endswith("PyTorch") else "gradients as central differences"] += 1
                 if kind == "refused":
                     refusals[re.sub(r'"[^"]*"|\d+', "_", text)[:150]] += 1
                 if kind == "wrong":
@@ -908,7 +950,11 @@ def plain_inputs(model):
 
 def run_cases(options, graft, runtime):
     counts, refusals = collections.Counter(), collections.Counter()
+    end = time.time() + 60 * options.minutes
     for name, parts in list(read_cases(options.cases).items())[options.start::options.every]:
+        if stopped or time.time() > end:
+            print(f"stopped before {name}")
+            break
         model = onnx.ModelProto()
         model.ParseFromString(parts["model.onnx"])
         inputs, outputs = tensors_of(parts, plain_inputs(model), "input"), tensors_of(parts, model.graph.output, "output")
@@ -1004,7 +1050,11 @@ def run_attributes(options, graft, runtime):
         model.ParseFromString(parts["model.onnx"])
         for node in model.graph.node:
             attributes_seen[node.op_type].update({a.name: Seen(a) for a in node.attribute})
+    end = time.time() + 60 * options.minutes
     for name, parts in cases[options.start::options.every]:
+        if stopped or time.time() > end:
+            print(f"stopped before {name}")
+            break
         model = onnx.ModelProto()
         model.ParseFromString(parts["model.onnx"])
         if len(model.graph.node) != 1:
@@ -1070,11 +1120,12 @@ def run_attributes(options, graft, runtime):
 
 
 def main():
+    signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("what", choices=("graphs", "attributes", "cases"))
     options.add_argument("graft")
     options.add_argument("cases", nargs="?")
-    options.add_argument("--minutes", type=float, default=5)
+    options.add_argument("--minutes", type=float)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=0)
     options.add_argument("--every", type=int, default=1)
@@ -1082,6 +1133,7 @@ def main():
     options.add_argument("--save")
     options.add_argument("--verbose", action="store_true")
     options = options.parse_args()
+    options.minutes = options.minutes or (5 if options.what == "graphs" else 1e6)
     options.cases = options.cases or os.path.join(DATA, "onnx-conformance/cases.tar.gz")
     if options.what != "graphs" and not os.path.exists(options.cases):
         print(f"skipped: there is no {options.cases}")

@@ -53,7 +53,7 @@ def check_of(field):
         return ""
     if r.high in ("inf", "1e30"):
         return "->check(positive())" if r.low_open else "->check(not_negative())" if float(r.low) == 0 else f"->check(number({r.low}, 1e30))"
-    ends = "open" if r.low_open else "open_above" if r.high_open else "closed"
+    ends = {(True, True): "open", (True, False): "open_below", (False, True): "open_above", (False, False): "closed"}[r.low_open, r.high_open]
     return f"->check(number({r.low}, {r.high}, Ends::{ends}))"
 
 

@@ -103,18 +103,19 @@ typedef struct graft_trainer_options {
   /* Weight of targets that are 1 against 0; below 0: no weights. Default: -1. Range: [-1, 1]. For: focal.
      Flag: --focal-alpha. */
   double focal_alpha;
-  /* Error at which the loss becomes linear. Default: 1. Range: (0, inf). For: huber. Flag: --huber-delta. */
+  /* Error at which the loss becomes linear. Default: 1. Range: [1e-12, 1e30]. For: huber. Flag: --huber-delta. */
   double huber_delta;
-  /* Error at which the loss becomes linear. Default: 1. Range: [0, inf). For: smooth_l1. Flag: --smooth-l1-beta. */
+  /* Error at which the loss becomes linear. Default: 1. Range: [0, 1e30]. For: smooth_l1. Flag: --smooth-l1-beta. */
   double smooth_l1_beta;
   /* Similarity below which pairs that differ cost nothing. Default: 0. Range: [-1, 1]. For: cosine.
      Flag: --cosine-margin. */
   double cosine_margin;
-  /* Least distance between positive and negative. Default: 1. Range: [0, inf). For: triplet. Flag: --triplet-margin. */
+  /* Least distance between positive and negative. Default: 1. Range: [0, 1e30]. For: triplet.
+     Flag: --triplet-margin. */
   double triplet_margin;
-  /* What similarities are divided by. Default: 0.07. Range: (0, inf). For: info_nce. Flag: --temperature. */
+  /* What similarities are divided by. Default: 0.07. Range: [1e-6, 1e6]. For: info_nce. Flag: --temperature. */
   double temperature;
-  /* What the logits of model and teacher are divided by. Default: 2. Range: (0, inf). For: distill, teacher.
+  /* What the logits of model and teacher are divided by. Default: 2. Range: [1e-6, 1e6]. For: distill, teacher.
      Flag: --distill-temperature. */
   double distill_temperature;
   /* Share of the divergence from the teacher; the labels have the rest. Default: 0.5. Range: [0, 1].
@@ -125,12 +126,12 @@ typedef struct graft_trainer_options {
      is distill_weight * distill_temperature^2 * KL(teacher, model) + (1 - distill_weight) * cross entropy.
      Default: none. */
   struct graft_model* teacher;
-  /* How much a step away from the reference costs. Default: 0.1. Range: (0, inf). For: dpo, ipo, orpo, kto.
+  /* How much a step away from the reference costs. Default: 0.1. Range: [1e-6, 1e6]. For: dpo, ipo, orpo, kto.
      Flag: --beta. */
   double preference_beta;
-  /* Weight of texts that are wanted. Default: 1. Range: [0, inf). For: kto. Flag: --desirable-weight. */
+  /* Weight of texts that are wanted. Default: 1. Range: [0, 1e6]. For: kto. Flag: --desirable-weight. */
   double desirable_weight;
-  /* Weight of texts that are not wanted. Default: 1. Range: [0, inf). For: kto. Flag: --undesirable-weight. */
+  /* Weight of texts that are not wanted. Default: 1. Range: [0, 1e6]. For: kto. Flag: --undesirable-weight. */
   double undesirable_weight;
   /* Class of the blank. Default: 0. Range: [0, 16777216]. For: ctc. Flag: --blank. */
   int32_t blank;
@@ -216,20 +217,20 @@ typedef struct graft_trainer_options {
   uint64_t warmup_steps;
   /* Steps of the whole run. Default: 0. For: linear, cosine, one_cycle, polynomial. */
   uint64_t total_steps;
-  /* Rate at the end, as a share of learning_rate. Default: 0. Range: [0, inf). For: linear, cosine, polynomial.
+  /* Rate at the end, as a share of learning_rate. Default: 0. Range: [0, 1e6]. For: linear, cosine, polynomial.
      Flag: --final-lr. */
   double final_lr_factor;
   /* Steps between two drops. Default: 1000. Range: [1, inf). For: step. Flag: --step-size. */
   uint64_t step_size;
-  /* Factor of each drop. Default: 0.1. Range: (0, inf). For: step, plateau. Flag: --gamma. */
+  /* Factor of each drop. Default: 0.1. Range: [0, 1e6]. For: step, plateau. Flag: --gamma. */
   double gamma;
   /* Share of the steps in which the rate rises. Default: 0.3. Range: (0, 1). For: one_cycle. Flag: --rise. */
   double rise;
-  /* learning_rate divided by the first rate. Default: 25. Range: (0, inf). For: one_cycle. Flag: --div-factor. */
+  /* learning_rate divided by the first rate. Default: 25. Range: [1, 1e12]. For: one_cycle. Flag: --div-factor. */
   double div_factor;
-  /* First rate divided by the last. Default: 1e4. Range: (0, inf). For: one_cycle. Flag: --final-div-factor. */
+  /* First rate divided by the last. Default: 1e4. Range: [1, 1e12]. For: one_cycle. Flag: --final-div-factor. */
   double final_div_factor;
-  /* Exponent of what is left of the run. Default: 1. Range: (0, inf). For: polynomial. Flag: --power. */
+  /* Exponent of what is left of the run. Default: 1. Range: (0, 100]. For: polynomial. Flag: --power. */
   double power;
 
   /* ---- Steps and data ---- */

@@ -191,6 +191,14 @@ Status arg_max(OpContext& c) { return arg(c, "ArgMax"); }
 Status arg_min(OpContext& c) { return arg(c, "ArgMin"); }
 
 Status cast(OpContext& c) {
+  for (const TfliteTensor* tensor : {&c.input(0), &c.output(0)}) {
+    const TfliteQuantization& q = tensor->quantization;
+    const bool same = std::ranges::all_of(q.scale, [](float s) { return s == 1; }) &&
+                      std::ranges::all_of(q.zero, [](std::int64_t z) { return z == 0; });
+    if (same) continue;  // what is stored is what it stands for
+    return unsupported("it casts the stored numbers of the quantized tensor \"", tensor->name,
+                       "\", and graft has what they stand for; QUANTIZE and DEQUANTIZE convert those");
+  }
   const ElemType to = c.output(0).elem;
   if (to == ElemType::undefined) return unsupported("it makes ", tensor_type_name(c.output(0).type));
   c.out(0, c.add("Cast", {c.in(0)}, {{"to", int_attr(static_cast<int>(to))}}));

@@ -90,6 +90,16 @@ std::string clip(OnnxWriter& w, const Node& node, const std::string& x) {
   return w.add("Clip", {x, std::isinf(low) ? "" : w.number(low, dtype), std::isinf(high) ? "" : w.number(high, dtype)});
 }
 
+/// ONNX's Mod with the divisor's sign is of integers only.
+std::string remainder(OnnxWriter& w, const Node& node, const std::string& x) {
+  const std::string by = w.name(node.inputs[1]);
+  const bool fmod = node.attrs.flag("fmod");
+  if (fmod || w.dtype(node.inputs[0]) != DType::f32) {
+    return w.add("Mod", {x, by}, {{"fmod", std::int64_t{fmod}}});
+  }
+  return w.add("Sub", {x, w.add("Mul", {w.add("Floor", {w.add("Div", {x, by})}), by})});
+}
+
 /// One that ONNX lacks, or has with attributes; "" where the op is none.
 std::string composed(OnnxWriter& w, const Node& node, const std::string& x) {
   const Attrs& a = node.attrs;
@@ -114,7 +124,7 @@ std::string composed(OnnxWriter& w, const Node& node, const std::string& x) {
       return w.add("HardSigmoid", {x}, {{"alpha", a.number("alpha", 0.2)}, {"beta", a.number("beta", 0.5)}});
     case Op::thresholded_relu: return w.add("ThresholdedRelu", {x}, {{"alpha", a.number("alpha", 1)}});
     case Op::not_equal: return w.add("Not", {w.add("Equal", {x, w.name(node.inputs[1])})});
-    case Op::remainder: return w.add("Mod", {x, w.name(node.inputs[1])}, {{"fmod", std::int64_t{a.flag("fmod")}}});
+    case Op::remainder: return remainder(w, node, x);
     case Op::softmax: return w.add("Softmax", {x}, {{"axis", a.integer("axis", -1)}});
     case Op::log_softmax: return w.add("LogSoftmax", {x}, {{"axis", a.integer("axis", -1)}});
     default: return {};

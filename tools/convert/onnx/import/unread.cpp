@@ -15,13 +15,14 @@ struct Harmless {
 };
 
 constexpr Harmless kHarmless[] = {
-    // How precisely a runtime computes: graft always computes in float32.
-    {"LayerNormalization", "stash_type", ""},
-    {"GroupNormalization", "stash_type", ""},
-    {"RMSNormalization", "stash_type", ""},
-    {"SimplifiedLayerNormalization", "stash_type", ""},
-    {"Attention", "softmax_precision", ""},
-    {"QuantizeLinear", "precision", ""},
+    // How precisely a runtime computes: graft always computes in float32, the type 1.
+    {"LayerNormalization", "stash_type", "1"},
+    {"GroupNormalization", "stash_type", "1"},
+    {"RMSNormalization", "stash_type", "1"},
+    {"SimplifiedLayerNormalization", "stash_type", "1"},
+    {"Attention", "softmax_precision", "1"},
+    {"QuantizeLinear", "precision", "0"},  // as the scale
+    {"QuantizeLinear", "precision", "1"},
     // Only of casts and quantization to 8-bit floats, whose rules read it.
     {"Cast", "saturate", ""},
     {"CastLike", "saturate", ""},
@@ -189,7 +190,8 @@ Status check_attributes_read(const OnnxNode& node) {
   for (const auto& [name, attr] : node.attrs) {
     const bool flag = attr.kind == OnnxAttr::Kind::integer && std::ranges::find(kFlags, name) != std::end(kFlags);
     if (flag && attr.integer != 0 && attr.integer != 1) {
-      return unsupported("its attribute \"", name, "\" is ", attr.integer, ", and it can be 0 or 1; change it in the file");
+      return unsupported("its attribute \"", name, "\" is ", attr.integer,
+                         ", and it can be 0 or 1; change it in the file");
     }
     if (attr.read) continue;
     const std::string value = value_text(attr);

@@ -66,6 +66,9 @@ Status attention(NodeContext& c) {
     GRAFT_TRY_ASSIGN(*operands[i], heads_of(c, i));
   }
   if (c.has(4) != c.has(5)) return corrupt("it has one of past_key and past_value alone");
+  if (c.has(4) && c.has(6)) {
+    return corrupt("it has both a past and nonpad_kv_seqlen, and ONNX allows one of them; leave one out");
+  }
   GRAFT_TRY_ASSIGN(a.k, behind_past(c, 4, a.k));
   GRAFT_TRY_ASSIGN(a.v, behind_past(c, 5, a.v));
   a.scale = c.attr_number("scale", 0);
@@ -82,8 +85,8 @@ Status attention(NodeContext& c) {
   }
   const bool causal = a.causal;
   if (c.has(6)) {
-    // Without a past the last query is the last key that counts: that mask hides what is behind it, too.
-    const bool by_lengths = a.causal && !c.has(4);
+    // The last query is the last key that counts: that mask hides what is behind it, too.
+    const bool by_lengths = a.causal;
     GRAFT_TRY_ASSIGN(const ValueId mask, by_lengths ? frontier_mask(c, c.in(6), a) : lengths_mask(c, c.in(6), a));
     a.masks.push_back(mask);
     if (by_lengths) a.causal = false;

@@ -215,6 +215,11 @@ Status comparison(NodeContext& c) {
 Status mod(NodeContext& c) {
   GRAFT_TRY(same_types(c));
   const bool fmod = c.attr("fmod", 0) != 0;
+  if (!fmod && is_float(c.type(0))) {
+    return corrupt("its inputs are ", elem_name(c.type(0)),
+                   " and its fmod is 0, which ONNX allows of integers only; "
+                   "set fmod to 1 in the file if the remainder has the dividend's sign");
+  }
   c.out(0, c.emit(Op::remainder, {c.in(0), c.in(1)}, {{"fmod", std::int64_t{fmod}}}));
   return {};
 }

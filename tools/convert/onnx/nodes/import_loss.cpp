@@ -1,5 +1,6 @@
 // Losses over class scores [N, C, d1, ...] and labels [N, d1, ...].
 #include <algorithm>
+#include <limits>
 
 #include "runtime/core/op_id.gen.h"
 #include "tools/convert/onnx/import/import.h"
@@ -7,10 +8,12 @@
 namespace graft::convert {
 namespace {
 
-constexpr std::int64_t kNothingIgnored = -100;
+/// No class has this number, and graft's default, -100, would ignore labels that the file does not.
+constexpr std::int64_t kNothingIgnored = std::numeric_limits<std::int32_t>::min();
 
 struct Rows {
   ValueId labels;
+  ValueId dropped;  // whether the label is ignored, per row; kNoValue: none is
   ValueId kept;     // 1 where the label counts, per row; kNoValue: everywhere
   ValueId weights;  // per row, zero where ignored; kNoValue: all one
   std::int64_t ignored = kNothingIgnored;
@@ -29,12 +32,12 @@ Result<Rows> read_rows(NodeContext& c) {
   if (ignores) {
     HostTensor index = HostTensor::of_ints({rows.ignored});
     index.dims = {};
-    const ValueId dropped = c.emit(Op::equal, {labels, c.constant(index)});
-    rows.kept = c.cast(c.emit(Op::logical_not, {dropped}), DType::f32);
+    rows.dropped = c.emit(Op::equal, {labels, c.constant(index)});
+    rows.kept = c.cast(c.emit(Op::logical_not, {rows.dropped}), DType::f32);
     if (c.has(2)) {
       HostTensor zero = HostTensor::of_ints({0});
       zero.dims = {};
-      labels = c.emit(Op::where, {dropped, c.constant(zero), labels});
+      labels = c.emit(Op::where, {rows.dropped, c.constant(zero), labels});
     }
   }
   if (c.has(2)) {
@@ -96,6 +99,16 @@ Status cross_entropy(NodeContext& c) {
   return finish(c, loss, rows);
 }
 
+/// Per row 1, or NaN if the label is no class and is not ignored: as the op cross_entropy does it.
+ValueId known_label(NodeContext& c, const Rows& rows, const Dim& classes) {
+  const ValueId zero = c.full(Shape{}, 0, DType::i32);
+  const ValueId most = c.full(Shape{}, static_cast<double>(classes.value()), DType::i32);
+  ValueId known =
+      c.emit(Op::logical_and, {c.emit(Op::greater_equal, {rows.labels, zero}), c.emit(Op::less, {rows.labels, most})});
+  if (rows.dropped.valid()) known = c.emit(Op::logical_or, {known, rows.dropped});
+  return c.emit(Op::where, {known, c.full(Shape{}, 1), c.full(Shape{}, std::numeric_limits<double>::quiet_NaN())});
+}
+
 /// -input[label]: the scores masked by the one-hot labels, summed over the classes.
 Status negative_log_likelihood(NodeContext& c) {
   GRAFT_TRY(check_shapes(c));
@@ -110,7 +123,8 @@ Status negative_log_likelihood(NodeContext& c) {
   const ValueId picked = c.emit(Op::where, {hot, x, c.constant(HostTensor::scalar(0))});
   const auto last = static_cast<std::int64_t>(scores.rank()) - 1;
   const ValueId sum = c.emit(Op::reduce_sum, {picked}, {{"axes", Ints{last}}, {"keepdims", std::int64_t{0}}});
-  return finish(c, c.emit(Op::neg, {sum}), rows);
+  const ValueId loss = c.emit(Op::mul, {c.emit(Op::neg, {sum}), known_label(c, rows, scores[1])});
+  return finish(c, loss, rows);
 }
 
 }  // namespace

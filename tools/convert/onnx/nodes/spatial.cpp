@@ -45,6 +45,11 @@ Result<Window> read_window(NodeContext& c, const Ints& kernel, bool open_pads) {
   const std::string auto_pad = c.attr_text("auto_pad", "NOTSET");
   if (auto_pad == "NOTSET" || auto_pad.empty()) {
     GRAFT_TRY(read("pads", 0, 2 * s.axes, pads));
+    for (std::size_t i = 0; c.node.op.ends_with("Pool") && i < pads.size(); ++i) {
+      if (pads[i] < kernel[i % s.axes]) continue;
+      return corrupt("its pads hold ", pads[i], " for a kernel of ", kernel[i % s.axes],
+                     ", and a pad must be smaller than the kernel, or a window sees nothing but padding");
+    }
   } else {
     pads.assign(2 * s.axes, 0);
     if (auto_pad != "VALID" && auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") {

@@ -53,6 +53,10 @@ std::string quoted(const fs::path& path) {
 }
 
 Result<ExternalRegion> find_external(const fs::path& folder, const ExternalData& data, std::uint64_t needed) {
+  if (!data.unknown.empty()) {
+    return unsupported("the external data has the key \"", data.unknown,
+                       "\"; location, offset, length and checksum are known");
+  }
   GRAFT_TRY_ASSIGN(const fs::path path, confine(folder, data.location));
   GRAFT_TRY_ASSIGN(const std::uint64_t offset, parse_count(data.offset, "offset", 0));
   GRAFT_TRY_ASSIGN(const std::uint64_t length, parse_count(data.length, "length", needed));

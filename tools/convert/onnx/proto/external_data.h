@@ -16,8 +16,9 @@ namespace graft::convert {
 
 struct ExternalData {
   std::string location;
-  std::string offset;  ///< decimal, empty = 0
-  std::string length;  ///< decimal, empty = what the tensor needs
+  std::string offset;        ///< decimal, empty = 0
+  std::string length;        ///< decimal, empty = what the tensor needs
+  std::string unknown = {};  ///< a key that ONNX does not define; empty without one
 };
 
 /// A path as a message shows it: in quotes, where those within have a backslash.
@@ -34,7 +35,7 @@ struct ExternalRegion {
 };
 
 /// Finds `needed` bytes. Errors: a location outside `folder` (absolute, with "..", or through a symbolic link), an
-/// offset or length that is no number, beyond the file's end or unequal to `needed`.
+/// offset or length that is no number, beyond the file's end or unequal to `needed`, an unknown key.
 Result<ExternalRegion> find_external(const std::filesystem::path& folder, const ExternalData& data,
                                      std::uint64_t needed);
 

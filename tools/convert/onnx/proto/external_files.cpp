@@ -7,6 +7,7 @@
 
 #include "platform/base/checked.h"
 #include "platform/os/atomic_write.h"
+#include "tools/convert/onnx/proto/onnx_uses.h"
 
 namespace graft::convert {
 namespace {
@@ -48,6 +49,9 @@ ExternalData external_data_of(const onnx::TensorProto& tensor) {
     if (entry.key() == "location") data.location = entry.value();
     if (entry.key() == "offset") data.offset = entry.value();
     if (entry.key() == "length") data.length = entry.value();
+    // A checksum is of the whole file, and is not compared.
+    const bool known = is_one_of(entry.key(), {"location", "offset", "length", "checksum"});
+    if (!known) data.unknown = entry.key();
   }
   return data;
 }
