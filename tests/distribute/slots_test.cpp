@@ -10,6 +10,7 @@
 
 #include "platform/group/in_process.h"
 #include "runtime/distribute/group_exchange.h"
+#include "runtime/distribute/paces.h"
 #include "tests/support/trainer_fixture.h"
 
 namespace graft::distribute::slots_test {
@@ -29,6 +30,7 @@ std::vector<std::pair<std::vector<float>, std::uint64_t>> take_at_two_paces(std:
     GroupExchange exchange(*ends[rank], *devices[rank], {.overlap = true, .moves_shares = true});
     for (std::uint64_t i = 0; i < steps; ++i) {
       train::SlotExchange::Step step{.number = i, .samples = kSlots, .slots = kSlots, .gradient_bytes = 12};
+      step.own_samples = 5;
       GRAFT_TRY(exchange.begin(step));
       const train::SlotRange own = exchange.share().of(kSlots);
       for (std::uint64_t slot = own.first; slot < own.first + own.count; ++slot) {
@@ -44,6 +46,8 @@ std::vector<std::pair<std::vector<float>, std::uint64_t>> take_at_two_paces(std:
       out[rank].second = exchange.sections()[rank].slots;
       EXPECT_EQ(exchange.sections()[1 - rank].slots, kSlots - out[rank].second);
       EXPECT_EQ(exchange.sections()[1].step, i + 1);
+      EXPECT_EQ(exchange.sections()[1].all_steps, i + 1);
+      EXPECT_EQ(exchange.sections()[1].all_samples, 5 * (i + 1));
     }
     return ok_status();
   };
@@ -82,6 +86,23 @@ TEST(Shares, FollowWhatASlotCosts) {
   EXPECT_EQ(counts({1, 1, 1}, 2), (Counts{1, 1, 0}));
 }
 
+/// A change of shares discards prefetched samples, so a gain of less than a tenth changes nothing.
+TEST(Shares, StayWhereAStepGainsLessThanATenth) {
+  Paces paces;
+  const auto note = [&](std::uint64_t first, std::uint64_t second) {
+    std::vector<train::WorkerSection> sections(2);
+    for (train::WorkerSection& one : sections) one.slots = 10;
+    sections[0].computing_ns = 10 * first;
+    sections[1].computing_ns = 10 * second;
+    paces.note(sections);
+  };
+  note(100, 900);  // the first step is not measured
+  note(100, 115);  // 11 and 9 slots would take 1100 ns instead of 1150
+  EXPECT_TRUE(paces.costs().empty());
+  note(100, 401);
+  EXPECT_EQ(paces.costs(), (std::vector<std::uint64_t>{100, 258}));
+}
+
 /// Numbers of all sizes, and those too small to be normal.
 TEST_F(SlotsTest, SlotsAreAddedAsTheDeviceAdds) {
   constexpr std::size_t kCount = 5000;
@@ -110,6 +131,18 @@ TEST_F(SlotsTest, SlotsAreAddedAsTheDeviceAdds) {
     small += std::abs(wanted) < 0x1p-126 ? 1 : 0;
   }
   EXPECT_GT(small, 20u);
+}
+
+/// Addends and sums that are too small to be normal, as a device that flushes them to zero adds, and one that does not.
+TEST(Slots, AreAddedOnTheHostWithAndWithoutSubnormalNumbers) {
+  const std::array<float, 2> first = {0x1.8p-126f, 0x1p-127f}, second = {-0x1p-126f, 0x1p-127f};
+  const std::array<std::span<const std::byte>, 2> slots = {std::as_bytes(std::span(first)),
+                                                           std::as_bytes(std::span(second))};
+  std::array<float, 2> sums = {};
+  add_on_host(slots, Wire::f32, true, std::as_writable_bytes(std::span(sums)));
+  EXPECT_EQ(sums, (std::array<float, 2>{0, 0}));
+  add_on_host(slots, Wire::f32, false, std::as_writable_bytes(std::span(sums)));
+  EXPECT_EQ(sums, (std::array<float, 2>{0x1p-127f, 0x1p-126f}));
 }
 
 /// The sums, this worker's part of what others send, and its own slots until they are sent.

@@ -8,7 +8,9 @@
 
 #include "runtime/train/plan/training_plan.h"
 #include "runtime/train/run/evaluated.h"
+#include "runtime/train/step/layer_rates.h"
 #include "runtime/train/step/optimizer.h"
+#include "tests/support/tiny_training.h"
 
 namespace graft::train::options_test {
 namespace {
@@ -136,6 +138,15 @@ TEST(Groups, TheFirstPatternDecides) {
     EXPECT_FLOAT_EQ(state.bias_correction1[group], 1 - 0.9f * 0.9f * 0.9f);
     EXPECT_FLOAT_EQ(state.bias_correction2[group], static_cast<float>(1 - 0.999 * 0.999 * 0.999));
   }
+}
+
+TEST(LayerRates, FallFromTheLastLayerToTheFirst) {
+  EXPECT_EQ(layer_of("encoder.layers.3.fc.weight"), "encoder.layers.3");
+  EXPECT_EQ(layer_of("head.weight"), "head");
+  EXPECT_EQ(layer_of("scale"), "scale");
+  const auto rates = layer_rates(test::tiny_mlp(5, 4, 3).graph, 0.5);
+  EXPECT_EQ(rates, (std::map<std::string, double, std::less<>>{
+                       {"fc1.weight", 0.5}, {"fc1.bias", 0.5}, {"fc2.weight", 1.0}, {"fc2.bias", 1.0}}));
 }
 
 TEST(Options, RefusesWhatCanNotBe) {
