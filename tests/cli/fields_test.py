@@ -83,7 +83,7 @@ class Fields(cli.CliTest):
         for field, value in fields.items():
             with self.subTest(field=field):
                 self.change(name, **{**around, field: value})
-                self.fails("convert", "model", "-o", "m.graft", says=[f"{name}.json", f'"{field}"'])
+                self.fails("convert", "model", "-o", "m.graft", says=[f"{name}.json", f'"{field}"', "--ignore-field"])
                 self.convert("--ignore-field", field)
                 self.change(name, **{other: None for other in [field, *around]})
 

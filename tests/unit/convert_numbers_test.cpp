@@ -139,7 +139,8 @@ TEST(ConvertNumbers, AnEmptyInputStaysAnInput) {
 }
 
 TEST(ConvertNumbers, DoublesBeyondFloat32AreRefusedByName) {
-  constexpr double kMost = 0x1.fffffep127, kFirstBeyond = 0x1.ffffffp127, kInf = std::numeric_limits<double>::infinity();
+  constexpr double kMost = 0x1.fffffep127, kFirstBeyond = 0x1.ffffffp127,
+                   kInf = std::numeric_limits<double>::infinity();
   EXPECT_EQ(convert::narrowed(std::nextafter(kFirstBeyond, 0.0)), static_cast<float>(kMost));
   EXPECT_EQ(convert::narrowed(-kFirstBeyond), std::nullopt);
   EXPECT_EQ(convert::narrowed(-kInf), -std::numeric_limits<float>::infinity()) << "it was infinite before";

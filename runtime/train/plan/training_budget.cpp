@@ -354,10 +354,10 @@ class Chooser {
   std::uint64_t budget_;
   std::uint64_t unconstrained_ = 0;
   std::vector<std::string> reasons_;
-  Status error_;               ///< of the last attempt
+  Status error_;                 ///< of the last attempt
   bool has_statistics_ = false;  ///< of a batch: a smaller micro-batch gives another step, not only other rounding
-  bool took_least_ = false;    ///< the last recompute() took the least memory, whatever it costs
-  std::int64_t previous_ = 0;  ///< the micro-batch tried before, and the least it needs
+  bool took_least_ = false;      ///< the last recompute() took the least memory, whatever it costs
+  std::int64_t previous_ = 0;    ///< the micro-batch tried before, and the least it needs
   std::uint64_t previous_least_ = 0;
   std::uint64_t least_ = 0;
   std::optional<TrainingPlan> least_plan_;

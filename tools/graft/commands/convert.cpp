@@ -55,9 +55,17 @@ void print(const ConvertArguments& options, const graft_conversion* conversion) 
   }
 }
 
+/// A sentence of the interface in the words of the command line.
+std::string with_flag_named(std::string sentence) {
+  constexpr std::string_view kOption = "Name it among the ignored fields to convert without it.";
+  if (const auto at = sentence.find(kOption); at != std::string::npos)
+    sentence.replace(at, kOption.size(), "--ignore-field with its name converts without it.");
+  return sentence;
+}
+
 Status failure(graft_status status, const graft_conversion* conversion) {
   if (status == GRAFT_OK) return {};
-  return error(static_cast<Code>(status), graft_conversion_message(conversion));
+  return error(static_cast<Code>(status), with_flag_named(graft_conversion_message(conversion)));
 }
 
 Status save_kept(graft_conversion* conversion, const std::string& output) {
