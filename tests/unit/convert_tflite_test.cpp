@@ -465,7 +465,7 @@ TEST(ConvertTflite, StoredNumbersOfQuantizedTensorsAreNotCast) {
     TfliteWriter w;
     const int x = w.tensor("x", {1, 2}, tfl::TensorType::INT8), y = w.tensor("y", {1, 2});
     w.quantize(x, {scale}, {zero});
-    w.op(B::CAST, {x}, {y}, tfl::CastOptionsT{});
+    w.op(B::CAST, {x}, {y});
     const auto result = converted(w.file({x}, {y}));
     EXPECT_EQ(result.ok(), scale == 1 && zero == 0) << scale << " " << zero;
     if (result.ok()) continue;
