@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/snapshot_writer.h"
 #include "tests/support/fault_files.h"
 #include "tests/support/power_files.h"
 #include "tests/support/store_script.h"
@@ -170,6 +171,19 @@ TEST(CheckpointRules, AJournalThatCannotBeSyncedSaysSo) {
   files.state.fail_call = 0;
   EXPECT_TRUE(store->sync_journal().ok()) << "a new file holds it";
   EXPECT_EQ(store->unsynced_records(), 0u);
+}
+
+/// Should the snapshot be damaged later, the journal leads on from the one before it.
+TEST(CheckpointRules, ASnapshotSyncsTheJournalFirst) {
+  PowerFiles base;
+  FaultFiles files(base);
+  auto store = Store::open(files, "s", {.mode = StoreMode::create, .journal = {.every = 0}});
+  ASSERT_TRUE(store.ok() && store->append(step_record(1), false).ok());
+  auto writer = store->begin_snapshot({.step = 1});
+  ASSERT_TRUE(writer.ok() && (*writer)->finish().ok());
+  files.state.fail_call = files.state.calls + 1;
+  EXPECT_FALSE(store->commit_snapshot(std::move(*writer)).ok());
+  EXPECT_EQ(files.state.failed, "sync");
 }
 
 TEST(CheckpointRules, DamagedSnapshotsAreDroppedWhereTheirFilesCanBe) {

@@ -87,16 +87,36 @@ class Resume(CliTest):
             self.fails("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--resume", *more, says=(says, more[1]))
             self.graft("train", "mlp.graft", *self.FLAGS, *store, *more, "--resume")
         self.fails("train", "mlp.graft", "--data", "digits:?count=340", *self.FLAGS[2:], *self.CHECKPOINT, "--resume",
-                   says=("another data",))
+                   says=("another data:",))
         self.graft("checkpoint", "list", "store")
         self.graft("checkpoint", "prune", "store", "--keep", "1")
         self.assertIn("1 snapshots", self.graft("checkpoint", "verify", "store"))
+
+    def test_a_step_that_differs_from_the_journal(self):
+        """A label that the fingerprint of the data does not cover changes after the run was killed."""
+        labels = [i * 7 % 10 for i in range(130)]
+        self.images(130)
+        self.labels(labels)
+        command = ["train", "mlp.graft", "--data", "npy:x.npy,y.npy", "--batch", "65", "--checkpoint", "store",
+                   "--checkpoint-every", "0", "--resume", "--quiet"]
+        process = subprocess.Popen([cli.GRAFT, *command, "--steps", "1000000", "--metrics", "metrics.jsonl"], cwd=self.folder)
+        while not os.path.exists(self.path("metrics.jsonl")) or len(self.bytes_of("metrics.jsonl").splitlines()) < 5:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        labels[1] += 1
+        self.labels(labels)
+        self.fails(*command, "--steps", "4", says=("another result than the journal has",))
+        self.graft(*command, "--steps", "4", "--on-mismatch", "continue")
+        self.assertEqual(json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"][-1]["step"], 4)
 
     def test_history_can_be_listed_tagged_compared_and_gone_back_to(self):
         self.graft("train", "mlp.graft", *self.FLAGS, *self.CHECKPOINT, "--keep", "30", "-o", "trained.graft")
         history = json.loads(self.graft("checkpoint", "list", "store", "--json"))
         snapshots = history["snapshots"]
         self.assertEqual(snapshots[-1]["step"], 120)
+        self.assertGreater(len(snapshots), 5, "more stay than without --keep")
         self.assertTrue(snapshots[-1]["head"])
         self.assertLess(snapshots[-1]["loss"], snapshots[1]["loss"])
         old = snapshots[2]
@@ -193,6 +213,12 @@ class Resume(CliTest):
         self.graft("train", "mlp.graft", "--data", "digits:?count=20", "--steps", "1", "--optimizer", "sgd", "--lr",
                    "1e-30", "--quiet", "--warm-start", "store", "-o", "warm.graft")
         self.assertEqual(self.bytes_of("trained.graft"), self.bytes_of("warm.graft"))
+        # The last @ separates the snapshot: folders may have one in their names.
+        first = json.loads(self.graft("checkpoint", "list", "store", "--json"))["snapshots"][0]["number"]
+        os.rename(self.path("store"), self.path("st@re"))
+        self.graft("train", "mlp.graft", "--data", "digits:?count=20", "--steps", "1", "--optimizer", "sgd", "--lr",
+                   "1e-30", "--quiet", "--warm-start", f"st@re@{first}", "-o", "first.graft")
+        self.assertNotEqual(self.bytes_of("warm.graft"), self.bytes_of("first.graft"))
 
     def test_flags_that_make_no_sense_are_refused(self):
         train = ("train", "mlp.graft", "--data", "digits:?count=20", "--steps", "1", "--checkpoint", "store")

@@ -82,11 +82,11 @@ class Workers(CliTest):
         except FileNotFoundError:
             return 0
 
-    def until_steps(self, count, *flags):
+    def until_steps(self, count, *flags, every=2):
         """A run that has done so many steps, one of them itself: before that it may not listen to signals yet."""
         count = max(count, self.steps_before() + 1)
         command = [cli.GRAFT, *map(str, self.FLAGS), "--metrics", "metrics.jsonl", "--checkpoint", "kept", "--checkpoint-every",
-                   "2", *map(str, flags)]
+                   str(every), *map(str, flags)]
         process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         deadline = time.monotonic() + cli.TIMEOUT
@@ -148,6 +148,12 @@ class Workers(CliTest):
         self.assertEqual([row for row in self.workers("kept") if row["step"] == 12], [])
         self.graft(*self.FLAGS, "-o", "one.graft")
         self.same_bytes("one.graft", "resumed.graft")
+
+    def test_the_journal_tells_of_each_worker(self):
+        process = self.until_steps(3, "--workers", 2, every=1000)
+        process.kill()
+        process.communicate()
+        self.assertEqual([row["worker"] for row in self.workers("kept") if row["snapshot"] == "journal"], [0, 1])
 
     def test_the_optimizers_state_is_shared_out(self):
         self.graft(*self.FLAGS, "-o", "one.graft")

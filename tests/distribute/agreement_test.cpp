@@ -102,12 +102,14 @@ TEST_F(AgreementTest, WhatWorker0DecidesCountsForAll) {
   std::vector<Step> steps(3, usual_step());
   steps[0].learning_rate = 0.125;  // an evaluation has lowered it
   steps[0].evaluated_at = 4;
+  steps[0].wants_whole = 1;
   steps[0].monitors[1] = {.best = 3, .best_step = 2, .waited = 1, .seen = 5};
   const auto joined = [](std::size_t, GroupExchange& exchange) { exchange.set_shared(0.5, false); };
   for (const Begun& one : begin_all(steps, joined)) {
     EXPECT_TRUE(one.status.ok()) << one.status.message();
     EXPECT_EQ(one.step.learning_rate, 0.125);
     EXPECT_EQ(one.step.evaluated_at, 4u);
+    EXPECT_EQ(one.step.wants_whole, 1u);
     EXPECT_EQ(one.step.monitors, steps[0].monitors);
   }
   steps[2].learning_rate = 0.25;  // by itself

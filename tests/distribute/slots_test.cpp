@@ -133,6 +133,51 @@ TEST_F(SlotsTest, SlotsAreAddedAsTheDeviceAdds) {
   EXPECT_GT(small, 20u);
 }
 
+/// The end of worker 0, on whose way one bit of a part from worker 1 changes.
+class ChangesAPart final : public group::Group {
+ public:
+  ChangesAPart(group::Group& base, std::uint64_t call, std::size_t part) : base_(base), call_(call), part_(part) {}
+  std::size_t rank() const override { return base_.rank(); }
+  std::size_t size() const override { return base_.size(); }
+  Status exchange(group::OutParts out, group::InParts in, std::chrono::nanoseconds deadline) override {
+    GRAFT_TRY(base_.exchange(out, in, deadline));
+    if (calls_++ == call_) in[part_ * size() + 1][0] ^= std::byte{1};
+    return ok_status();
+  }
+  void leave(const Status& why) override { base_.leave(why); }
+
+ private:
+  group::Group& base_;
+  std::uint64_t call_;
+  std::size_t part_;
+  std::uint64_t calls_ = 0;
+};
+
+/// Gradients come in the second exchange of a step, sums in the third.
+TEST_F(SlotsTest, AChangedBitOfGradientsOrSumsIsNoticed) {
+  const std::unique_ptr<gpu::Device> devices[] = {test::test_device().value(), test::test_device().value()};
+  for (const auto& [call, part] : {std::pair(1, 0), std::pair(2, 1)}) {
+    const auto ends = group::in_process(2);
+    ChangesAPart first(*ends[0], call, part);
+    const std::vector<float> gradients(3, 0.5f);
+    const Capture::Entry entry{nullptr, std::as_bytes(std::span(gradients))};
+    const auto work = [&](std::size_t rank) -> Status {
+      GroupExchange exchange(rank == 0 ? static_cast<group::Group&>(first) : *ends[1], *devices[rank]);
+      train::SlotExchange::Step step{.samples = 2, .slots = 2, .gradient_bytes = 12};
+      GRAFT_TRY(exchange.begin(step));
+      GRAFT_TRY(exchange.give(rank, {{}, {}, std::span(&entry, 1)}));
+      Status ended = detail::to_status(exchange.end());
+      exchange.leave(ended);
+      return ended;
+    };
+    std::thread other([&] { static_cast<void>(work(1)); });
+    const Status said = work(0);
+    other.join();
+    EXPECT_EQ(said.code(), Code::corrupt) << part;
+    EXPECT_NE(said.message().find("What worker 1 sent to worker 0 was changed"), std::string::npos) << said.message();
+  }
+}
+
 /// Addends and sums that are too small to be normal, as a device that flushes them to zero adds, and one that does not.
 TEST(Slots, AreAddedOnTheHostWithAndWithoutSubnormalNumbers) {
   const std::array<float, 2> first = {0x1.8p-126f, 0x1p-127f}, second = {-0x1p-126f, 0x1p-127f};

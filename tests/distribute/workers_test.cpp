@@ -421,6 +421,21 @@ TEST_F(WorkersTest, AFailureOfOneEndsAllAndChangesNothing) {
   EXPECT_EQ(last[1].results.size(), 3u);
 }
 
+/// The forward pass has moved running statistics by then.
+TEST_F(WorkersTest, AStepThatFailsMovesNoRunningStatistics) {
+  Job run{tiny_cnn(4, 0.5), tiny_data(16, {1, 8, 8}, 4), sgd(0.1, 8)};
+  run.options.micro_batch = 4;
+  Job shorter = run;
+  shorter.steps = 2;
+  const Outcome two = train(shorter, *shared_device(), nullptr);
+  constexpr std::size_t kGradientsOfThird = 7;  // three exchanges in a step: to begin it, gradients, sums
+  for (const Outcome& outcome : train_together(run, 2, {{group::Fault::Kind::corrupt, 1, kGradientsOfThird, {}}})) {
+    EXPECT_FALSE(outcome.status.ok());
+    EXPECT_EQ(outcome.results.size(), 2u);
+    EXPECT_EQ(outcome.contents, two.contents);
+  }
+}
+
 TEST_F(WorkersTest, ABadSampleIsNamedByWhoeverReadsIt) {
   Job run{tiny_mlp(5, 7, 3), tiny_data(16, {5}, 3), sgd(0.5, 8)};
   run.options.micro_batch = 4;

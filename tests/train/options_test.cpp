@@ -69,11 +69,12 @@ TEST(Schedule, OfOneStepAndOfAllWarmUp) {
 
 TEST(Schedule, OneCycleOfFewSteps) {
   // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=n, pct_start=0.3), step by step.
-  const std::vector<std::vector<double>> expected = {{4e-06},
-                                                    {0.811745653949763, 4e-06},
-                                                    {0.994415435450912, 0.462637102666975, 4e-06},
-                                                    {0.04, 0.811745653949763, 0.283060998208699, 4e-06},
-                                                    {0.04, 0.950484632013474, 0.611262021936289, 0.188258346050237, 4e-06}};
+  const std::vector<std::vector<double>> expected = {
+      {4e-06},
+      {0.811745653949763, 4e-06},
+      {0.994415435450912, 0.462637102666975, 4e-06},
+      {0.04, 0.811745653949763, 0.283060998208699, 4e-06},
+      {0.04, 0.950484632013474, 0.611262021936289, 0.188258346050237, 4e-06}};
   for (std::size_t n = 0; n < expected.size(); ++n) {
     const Schedule s{.kind = ScheduleKind::one_cycle, .total_steps = n + 1};
     ASSERT_TRUE(check(s).ok());
