@@ -148,9 +148,17 @@ class AdapterDelta(LanguageTest):
         self.graft("delta", "average", "d1", "d2", "-o", "mean")
         told = self.graft("delta", "average", "d1", "d2", "-o", "products", "--products", "--rank", 4)
         self.assertIn("rank 4 hold 100%", told)
+        products = json.loads(self.graft("delta", "average", "d1", "d2", "-o", "products", "--products", "--rank", 4, "--json"))
+        self.assertGreater(products["norm"], 0)
+        self.assertEqual((products["output"], products["clients"], products["samples"]), ("products", 2, 24))
         for name in ("mean", "products"):
             self.graft("delta", "apply", "tiny.graft", name, "-o", f"{name}.graft")
             self.graft("merge", "tiny.graft", "--adapter", f"{name}.graft", "-o", f"{name}.merged.graft")
+        merged = json.loads(self.graft("merge", "tiny.graft", "--adapter", "mean.graft", "-o", "json.graft", "--json"))
+        self.assertEqual(merged["output"], "json.graft")
+        made = json.loads(self.graft("delta", "make", "tiny.graft", "a1.graft", "-o", "made", "--samples", 12, "--json"))
+        self.assertEqual((made["output"], made["bytes"]), ("made", os.path.getsize(self.path("made"))))
+        self.assertGreater(made["norm"], 0)
         self.fails("delta", "apply", "a1.graft", "mean", "-o", "x.graft", says=("does not belong on",))
         # From round to round: what changed of the adapters themselves.
         self.graft("delta", "make", "a1.graft", "a2.graft", "-o", "step")

@@ -94,6 +94,19 @@ class ExportTest(FilesTest):
         self.graft("convert", "again", "-o", "again.graft")
         self.assertEqual(self.logits("again.graft"), self.logits("tiny.graft"))
 
+    def test_windows_that_readers_of_gguf_ignore(self):
+        self.write_tiny(model_type="mistral", sliding_window=5)
+        self.fails("export", "tiny.graft", "-o", "tiny.gguf", says=["llama.cpp does not read", '"sliding_window"'])
+        self.assertFalse(os.path.exists(self.path("tiny.gguf")))
+        self.graft("export", "tiny.graft", "-o", "folder")
+        self.write_tiny(model_type="mistral", sliding_window=64)  # beyond the context of 32
+        notes = " ".join(self.told("tiny.graft", "-o", "tiny.gguf")["notes"])
+        self.assertIn("within the model's context", notes)
+
+    def test_endings_that_are_no_format(self):
+        self.fails("export", "mlp.graft", "-o", "z.xyz", says=['"z.xyz"', ".gguf, .safetensors, .onnx or .tflite"])
+        self.assertFalse(os.path.exists(self.path("z.xyz")))
+
     def test_dtypes(self):
         halves = {}
         for name, (_, shape, raw) in tiny_weights().items():  # bfloat16 is the upper half of a float32
