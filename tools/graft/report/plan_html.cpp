@@ -19,7 +19,7 @@ constexpr const char* kStyle =
     "table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}"
     "td,th{padding:4px 12px;text-align:right;border-bottom:1px solid #dfe3e7}th{font-weight:500;color:#59626b}"
     "td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
-    "td:first-child{overflow-wrap:anywhere;min-width:140px}tr.again td:first-child{color:#2f6b9a}"
+    "td,th{white-space:nowrap}td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:150px}tr.again td:first-child{color:#2f6b9a}"
     "svg rect:hover{stroke:#111;stroke-width:1.5}"
     "@media(max-width:640px){body{padding:12px}.panel{padding:10px}td,th{padding:4px 8px}}"
     "@media(prefers-color-scheme:dark){body{background:#121518;color:#e5e8eb}"
