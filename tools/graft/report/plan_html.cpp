@@ -19,7 +19,8 @@ constexpr const char* kStyle =
     "table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}"
     "td,th{padding:4px 12px;text-align:right;border-bottom:1px solid #dfe3e7}th{font-weight:500;color:#59626b}"
     "td:first-child,th:first-child,td:nth-child(2),th:nth-child(2){text-align:left}"
-    "td,th{white-space:nowrap}td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:150px}tr.again td:first-child{color:#2f6b9a}"
+    "td,th{white-space:nowrap}td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:150px}tr.again "
+    "td:first-child{color:#2f6b9a}"
     "svg rect:hover{stroke:#111;stroke-width:1.5}"
     "@media(max-width:640px){body{padding:12px}.panel{padding:10px}td,th{padding:4px 8px}}"
     "@media(prefers-color-scheme:dark){body{background:#121518;color:#e5e8eb}"
@@ -30,7 +31,8 @@ constexpr const char* kStyle =
     "svg text[fill=\"#111\"],svg text[fill=\"#222\"],svg text[fill=\"#333\"]{fill:#e5e8eb}"
     "svg text[fill=\"#444\"],svg text[fill=\"#555\"],svg text[fill=\"#666\"]{fill:#9ba6b0}"
     "svg text[fill=\"#b3261e\"]{fill:#ff8a80}svg text[fill=\"#2f6b9a\"]{fill:#74b7f4}"
-    "svg [stroke=\"#222\"]{stroke:#e5e8eb}svg [stroke=\"#b3261e\"]{stroke:#ff8a80}svg [stroke=\"#2f6b9a\"]{stroke:#74b7f4}"
+    "svg [stroke=\"#222\"]{stroke:#e5e8eb}svg [stroke=\"#b3261e\"]{stroke:#ff8a80}svg "
+    "[stroke=\"#2f6b9a\"]{stroke:#74b7f4}"
     "svg [stroke=\"#dddddd\"],svg [stroke=\"#ccc\"]{stroke:#333a41}}";
 
 void cell(std::ostringstream& out, const std::string& text) { out << "<td>" << escape_xml(text) << "</td>"; }
@@ -41,8 +43,8 @@ std::string plan_html(const std::string& title, const std::vector<std::string>& 
                       const CurvePicture& curve) {
   std::ostringstream out;
   out << "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-         "content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>" << escape_xml(title) << "</title><style>"
-      << kStyle << "</style></head><body>\n";
+         "content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><title>"
+      << escape_xml(title) << "</title><style>" << kStyle << "</style></head><body>\n";
   for (const std::string& reason : reasons) out << "<p>" << escape_xml(reason) << "</p>\n";
   out << "<div class=\"panel\" role=\"region\" tabindex=\"0\" aria-label=\"Memory map\">"
       << memory_svg(title, plan, curve) << "</div>\n";

@@ -12,7 +12,9 @@ constexpr auto kReadStoreEvery = std::chrono::seconds(2);
 
 /// A word as shells read it.
 std::string shell_word(const std::string& text) {
-  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("_-./=+,").find(static_cast<char>(c)) != std::string_view::npos; };
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./=+,").find(static_cast<char>(c)) != std::string_view::npos;
+  };
   const bool is_flag = text.starts_with('-');
   if (!text.empty() && !is_flag && std::ranges::all_of(text, is_plain)) return text;
   std::string out = is_flag ? "./'" : "'";
