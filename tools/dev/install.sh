@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the packages that graft is built with, and with --tests those that its tests use. Nothing else is fetched.
 # Knows apt (Debian 12 and 13, Ubuntu 24.04), dnf, pacman, zypper and Homebrew; elsewhere it prints the list.
-# Needs root or sudo, except for Homebrew. The libraries of images and sounds, and ccache and lld, are optional.
+# Needs root or sudo, except for Homebrew. The libraries of images, sounds and graft watch, and ccache and lld, are optional.
 set -eu
 
 tests=no
@@ -15,7 +15,7 @@ names() {
       echo cmake ninja-build g++ ccache lld pkg-config python3 libvulkan-dev libvulkan1 mesa-vulkan-drivers \
         vulkan-validationlayers glslang-tools spirv-tools flatbuffers-compiler libflatbuffers-dev libzstd-dev \
         libxxhash-dev zlib1g-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev \
-        libjpeg-dev libpng-dev libwebp-dev libsndfile1-dev libgtest-dev
+        libjpeg-dev libpng-dev libwebp-dev libsndfile1-dev libcpp-httplib-dev libgtest-dev
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pil chromium-common \
         libssl-dev python3-dev pybind11-dev libgloo-dev ;;
     dnf)

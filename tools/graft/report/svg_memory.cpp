@@ -189,7 +189,7 @@ void draw_classes(Svg& svg, const PlanDocument& plan) {
     svg.text(left + 20, y + 151, "second runs", "start", 11, "#555");
   }
   svg.rect(left, y + 84, 14, 10, "#4f9d69", {}, "stroke=\"#1c3d27\" stroke-width=\"0.8\"");
-  svg.text(left + 20, y + 93, "dark: saved; light: soon used up", "start", 11, "#555");
+  svg.text(left + 20, y + 93, "strong: saved; faint: soon used up", "start", 11, "#555");
   svg.line(left, y + 110, left + 14, y + 110, "#222", 1.2, "stroke-dasharray=\"4 2\"");
   svg.text(left + 20, y + 114, "dashed: bytes in use then", "start", 11, "#555");
 }

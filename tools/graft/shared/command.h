@@ -16,6 +16,7 @@ Action add_generate(CLI::App& app);
 Action add_imatrix(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);
+Action add_report(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_simulate(CLI::App& app);
 Action add_grad(CLI::App& app);
@@ -27,5 +28,6 @@ Action add_export(CLI::App& app);
 Action add_resize(CLI::App& app);
 Action add_tokenize(CLI::App& app);
 Action add_verify(CLI::App& app);
+Action add_watch(CLI::App& app);
 
 }  // namespace graft::cli

@@ -162,6 +162,8 @@ TrainRun::Waiting TrainRun::step_shown(const graft_step_info& step, const graft_
   row["epoch"] = step.epoch;
   row["lr"] = step.learning_rate;
   row["submissions"] = step.submissions;
+  row["samples"] = totals.samples;
+  row["seconds"] = std::round(1000 * watch_.seconds()) / 1000;  // since this process began the run
   if (!std::isnan(step.loss_scale)) {
     row["loss_scale"] = step.loss_scale;
     row["skipped_steps"] = step.skipped_steps;
