@@ -261,14 +261,20 @@ TEST_F(Precision, WithoutLossScalingALossThatIsNotFiniteEndsTheRun) {
   const TinyData data = with_a_huge_sample();
   TrainOptions options = adamw(6, DType::f16);
   options.loss_scaling = LossScaling{.initial = 0};
-  const auto trainer = make(tiny_cnn(3), data, options);
-  ASSERT_TRUE(trainer);
-  const auto source = data.source();
-  auto loader = data::Loader::create(*source, {.batch = 6, .shuffle = false}).value();
-  ASSERT_TRUE(trainer->train_step(**loader->next()).ok());
-  const auto result = trainer->train_step(**loader->next());
-  ASSERT_FALSE(result.ok());
-  EXPECT_NE(result.status().message().find("The loss of step 1 is"), std::string::npos) << result.status().message();
+  for (const std::int64_t micro : {6, 2}) {
+    SCOPED_TRACE(micro);
+    options.micro_batch = micro;
+    const auto trainer = make(tiny_cnn(3), data, options);
+    ASSERT_TRUE(trainer);
+    const auto source = data.source();
+    auto loader = data::Loader::create(*source, {.batch = 6, .shuffle = false}).value();
+    ASSERT_TRUE(trainer->train_step(**loader->next()).ok());
+    const Contents before = contents_of(*trainer);
+    const auto result = trainer->train_step(**loader->next());
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.status().message().find("The loss of step 1 is"), std::string::npos) << result.status().message();
+    EXPECT_EQ(contents_of(*trainer), before) << "running statistics did not move either";
+  }
 }
 
 TEST_F(Precision, TooManyOverflowsInARowEndTheRun) {
