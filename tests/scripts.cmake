@@ -243,7 +243,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux"
   add_library(short_driver MODULE ${PROJECT_SOURCE_DIR}/tests/cli/short_driver.cpp)
   target_link_libraries(short_driver PRIVATE ${CMAKE_DL_LIBS})
   target_include_directories(short_driver PRIVATE ${PROJECT_SOURCE_DIR})
-  set_property(TEST cli/shortage cli/compile_only unit/c_api_vulkan APPEND PROPERTY
+  set_property(TEST cli/shortage cli/compile_only c_api/vulkan APPEND PROPERTY
     ENVIRONMENT GRAFT_TEST_SHORT_DRIVER=$<TARGET_FILE:short_driver>)
 endif()
 
@@ -289,7 +289,7 @@ endif()
 
 # See tests/support/heap_faults.h.
 if(NOT GRAFT_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  target_link_options(unit_c_api_faults_test PRIVATE
+  target_link_options(c_api_faults_test PRIVATE
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/support/no_exports.map)
 endif()
 
@@ -368,7 +368,7 @@ endif()
 
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.
 set(cost 100)
-foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity unit/c_api_faults cli/processes cli/workers
+foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity c_api/faults cli/processes cli/workers
     cli/language_training cli/resume cli/runs torch/spatial_parity ops/unary@swiftshader cli/layout cli/precision
     package/embed torch/lora_parity torch/zoo torch/patterns train/language_model cli/export torture/short)
   if(TEST ${test})

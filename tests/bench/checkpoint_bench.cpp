@@ -16,7 +16,7 @@
 #include <iterator>
 
 #include "runtime/checkpoint/store.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace graft::test {
 namespace {

@@ -1,7 +1,7 @@
 // The C++ API: what functions of an app throw comes out of the call that they are called by, and all goes on after it.
 // Before graft.hpp, whose inline namespace would take their namespace detail in.
 #include "tests/bindings/oracle_models.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <graft/convert.hpp>

@@ -7,10 +7,10 @@
 #include <cstdio>
 
 #include "runtime/checkpoint/store.h"
-#include "tests/support/power_files.h"
-#include "tests/support/store_faults.h"
-#include "tests/support/store_script.h"
-#include "tests/support/test_cipher.h"
+#include "tests/support/files/power_files.h"
+#include "tests/support/files/store_faults.h"
+#include "tests/support/files/store_script.h"
+#include "tests/support/files/test_cipher.h"
 
 namespace graft::test::cipher_test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "runtime/checkpoint/snapshot_writer.h"
 #include "runtime/checkpoint/store.h"
-#include "tests/support/fault_files.h"
-#include "tests/support/power_files.h"
-#include "tests/support/store_script.h"
+#include "tests/support/files/fault_files.h"
+#include "tests/support/files/power_files.h"
+#include "tests/support/files/store_script.h"
 
 namespace graft::test::compaction_test {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
-#include "tests/support/store_faults.h"
-#include "tests/support/test_cipher.h"
+#include "tests/support/files/store_faults.h"
+#include "tests/support/files/test_cipher.h"
 
 namespace graft::test::crash_long_test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "tests/support/store_faults.h"
+#include "tests/support/files/store_faults.h"
 
 namespace graft::test::crash_test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "runtime/checkpoint/store.h"
 #include "tests/support/paths.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace graft::test::example_test {
 namespace {

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "tests/support/heap_count.h"
-#include "tests/support/power_files.h"
-#include "tests/support/store_script.h"
+#include "tests/support/files/power_files.h"
+#include "tests/support/files/store_script.h"
 
 namespace graft::test::hostile_test {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "runtime/checkpoint/store.h"
-#include "tests/support/fault_files.h"
-#include "tests/support/store_script.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/fault_files.h"
+#include "tests/support/files/store_script.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::many_snapshots_test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "platform/os/clock.h"
 #include "runtime/checkpoint/store.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace graft::test::ratio_test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "runtime/checkpoint/store.h"
 #include "tests/support/paths.h"
-#include "tests/support/store_script.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/store_script.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::reader_test {
 namespace {

@@ -8,10 +8,10 @@
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/snapshot_writer.h"
-#include "tests/support/fault_files.h"
-#include "tests/support/power_files.h"
-#include "tests/support/store_script.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/fault_files.h"
+#include "tests/support/files/power_files.h"
+#include "tests/support/files/store_script.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::rules_test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "runtime/checkpoint/snapshot_writer.h"
 #include "runtime/checkpoint/store.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace graft::test::shared_streams_test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "platform/os/clock.h"
 #include "runtime/checkpoint/snapshot_writer.h"
-#include "tests/support/store_script.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/store_script.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::store_test {
 namespace {

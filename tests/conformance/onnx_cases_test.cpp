@@ -20,7 +20,7 @@
 #include "tests/support/model_tensors.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_graph.h"
-#include "tests/support/tar.h"
+#include "tests/support/files/tar.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::onnx_cases_test {

@@ -12,7 +12,7 @@
 #include "platform/os/dynamic_library.h"
 #include "platform/os/file.h"
 #include "platform/os/process.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::os::files_test {
 namespace {

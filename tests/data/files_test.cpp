@@ -14,10 +14,10 @@
 #include "runtime/data/npy_header.h"
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 #include "tests/support/paths.h"
 #include "tests/support/samples.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::files_test {
 namespace {

@@ -16,7 +16,7 @@
 #include "runtime/data/spec.h"
 #include "tests/support/paths.h"
 #include "tests/support/samples.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::media_test {
 namespace {

@@ -6,7 +6,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/data/spec.h"
 #include "tests/support/samples.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::named_test {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tools/bench/caps_json.h"
 
 using namespace graft::fuzz;

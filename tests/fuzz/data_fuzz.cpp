@@ -11,7 +11,7 @@
 #include "runtime/data/spec.h"
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "tests/fuzz/follow.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/support/letter_model.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace {
 

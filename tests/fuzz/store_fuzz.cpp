@@ -9,7 +9,7 @@
 #include "runtime/checkpoint/store.h"
 #include "tests/fuzz/mutate/mutate.h"
 #include "tests/fuzz/mutate/store_input.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "graft/graft.h"
 #include "runtime/model/model.h"
 #include "tests/support/gpu_device.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tests/support/tiny_training.h"
 
 namespace graft::test {

@@ -2,7 +2,7 @@
 
 #include "runtime/core/op_def.h"
 #include "runtime/core/op_id.gen.h"
-#include "tests/support/model_example.h"
+#include "tests/support/files/model_example.h"
 
 namespace graft::test {
 namespace {

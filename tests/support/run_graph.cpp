@@ -41,7 +41,7 @@ Result<gpu::Target> test_target() {
   gpu::Target target = device->target();
   const char* const preset = std::getenv("GRAFT_TEST_CAPS");
   if (preset != nullptr && *preset != '\0') GRAFT_TRY(gpu::apply_caps_preset(preset, target));
-  // The kernels of ops, each by itself, whatever stands behind it here: tests/unit/plan_fuse_test.cpp has them
+  // The kernels of ops, each by itself, whatever stands behind it here: tests/plan/fuse_test.cpp has them
   // together.
   target.advice.tuned[choose(Family::epilogue, target, {}).key] = "apart";
   if (edit_target != nullptr) edit_target(target);

@@ -3,7 +3,7 @@
 // storage resumes to the same bits. The snapshots are written beside training: also for ThreadSanitizer.
 #include <cstdio>
 
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 #include "tests/support/kept_run.h"
 
 namespace graft::test::checkpoint_faults_test {

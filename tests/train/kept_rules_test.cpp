@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 #include "tests/support/kept_run.h"
 
 namespace graft::test::kept_rules_test {

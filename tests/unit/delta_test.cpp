@@ -5,7 +5,7 @@
 #include "runtime/delta/delta_file.h"
 #include "runtime/delta/privacy.h"
 #include "tests/support/delta_models.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::delta_test {
 namespace {

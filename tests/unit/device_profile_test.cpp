@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "tests/support/fault_files.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/fault_files.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::device_profile_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 
 namespace graft::data::gzip_test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shaders/kernels.gen.h"
-#include "tests/support/spirv_files.h"
+#include "tests/support/files/spirv_files.h"
 
 namespace graft::low_precision_kernel_test {
 namespace {

@@ -7,8 +7,8 @@
 #include "runtime/lora/adapter.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
-#include "tests/support/model_example.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/model_example.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::model_damage_test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
-#include "tests/support/fault_files.h"
-#include "tests/support/model_example.h"
+#include "tests/support/files/fault_files.h"
+#include "tests/support/files/model_example.h"
 
 namespace graft::test::model_file_test {
 namespace {

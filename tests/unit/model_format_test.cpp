@@ -15,7 +15,7 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
-#include "tests/support/model_example.h"
+#include "tests/support/files/model_example.h"
 #include "tests/support/paths.h"
 
 namespace graft::test::model_format_test {

@@ -11,8 +11,8 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
-#include "tests/support/golden.h"
-#include "tests/support/model_example.h"
+#include "tests/support/files/golden.h"
+#include "tests/support/files/model_example.h"
 
 namespace graft::test::model_hostile_test {
 namespace {

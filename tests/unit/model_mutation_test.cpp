@@ -11,8 +11,8 @@
 #include "runtime/model/format.h"
 #include "runtime/model/model.h"
 #include "runtime/passes/bind.h"
-#include "tests/support/model_example.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/model_example.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::model_mutation_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 
 namespace graft::data::npy_test {
 namespace {

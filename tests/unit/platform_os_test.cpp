@@ -18,7 +18,7 @@
 #include "platform/os/file.h"
 #include "platform/os/process.h"
 #include "platform/os/threads.h"
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 
 namespace graft::os::platform_os_test {
 namespace {

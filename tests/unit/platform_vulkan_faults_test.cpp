@@ -5,7 +5,7 @@
 
 #include "platform/os/file.h"
 #include "platform/vulkan/vulkan_device.h"
-#include "tests/support/fault_files.h"
+#include "tests/support/files/fault_files.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/heap_count.h"
 #include "tests/support/selftest_script.h"

@@ -21,7 +21,7 @@
 #include "tests/support/edited_device.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/plan_checks.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::test::self_test_test {
 namespace {

@@ -8,7 +8,7 @@
 #include "runtime/kernels/wide_kernel.h"
 #include "shaders/kernels.gen.h"
 #include "tests/support/networks.h"
-#include "tests/support/spirv_files.h"
+#include "tests/support/files/spirv_files.h"
 
 namespace graft::share_kernel_test {
 namespace {

@@ -8,7 +8,7 @@
 #include "platform/gpu/quirks.h"
 #include "runtime/kernels/wide_kernel.h"
 #include "shaders/kernels.gen.h"
-#include "tests/support/spirv_files.h"
+#include "tests/support/files/spirv_files.h"
 
 namespace graft::texel_kernel_test {
 namespace {

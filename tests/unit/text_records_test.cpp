@@ -10,7 +10,7 @@
 #include "runtime/language/text_records.h"
 #include "runtime/language/text_spec.h"
 #include "tests/support/letter_model.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 
 namespace graft::text_records_test {
 namespace {

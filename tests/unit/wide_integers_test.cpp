@@ -3,7 +3,7 @@
 
 #include "runtime/passes/wide_integers.h"
 #include "tests/support/model_tensors.h"
-#include "tests/support/onnx_writer.h"
+#include "tests/support/files/onnx_writer.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::wide_integers_test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "shaders/kernels.gen.h"
-#include "tests/support/spirv_files.h"
+#include "tests/support/files/spirv_files.h"
 
 namespace graft::wide_kernel_test {
 namespace {

@@ -8,7 +8,7 @@
 #include "platform/os/file.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/parse_graph.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tools/convert/onnx/export/write_onnx.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 

@@ -20,12 +20,12 @@ asan() {
 }
 
 # Under ThreadSanitizer: the data sets' loader (data), a store that several threads use (checkpoint), training with both
-# and the snapshot thread (train), workers (distribute), checksums in threads and the device's own threads (unit: models, sessions, the C API).
+# and the snapshot thread (train), workers (distribute), checksums in threads and the device's own threads (unit: models, sessions; c_api).
 # Left out: what starts no thread of graft's (ops, text, conformance, fuzz, the store's simulated power cuts) and the scripts.
 tsan() {
-  prepare tsan data_test checkpoint_test distribute_test train_test unit_test
+  prepare tsan data_test checkpoint_test distribute_test train_test unit_test c_api_test
   (cd build/tsan && TSAN_OPTIONS=second_deadlock_stack=1 ctest -j2 --output-on-failure --timeout 900 \
-    -R '^data/|^distribute/|^checkpoint/(store|reader)$|^train/(matmul_precision|resume|trainer|trainer_run|checkpoint_faults)$|^unit/(model_file|exec_null|generator|c_api_training|c_api_async|c_api_cancel|c_api_data)$')
+    -R '^data/|^distribute/|^checkpoint/(store|reader)$|^train/(matmul_precision|resume|trainer|trainer_run|checkpoint_faults)$|^unit/(model_file|exec_null|generator)$|^c_api/(training|async|cancel|data)$')
 }
 
 failed=0

@@ -8,7 +8,7 @@
 #include "runtime/model/model.h"
 #include "schema/model_generated.h"
 #include "tests/fuzz/mutate/mutate.h"
-#include "tests/support/power_files.h"
+#include "tests/support/files/power_files.h"
 
 namespace graft::fuzz {
 namespace {
