@@ -22,13 +22,13 @@ names() {
       echo cmake ninja-build gcc-c++ ccache lld pkgconf-pkg-config python3 vulkan-headers vulkan-loader-devel \
         mesa-vulkan-drivers vulkan-validation-layers glslang spirv-tools flatbuffers-compiler flatbuffers-devel \
         libzstd-devel xxhash-devel zlib-devel onnx-devel protobuf-devel protobuf-compiler cli11-devel json-devel \
-        libjpeg-turbo-devel libpng-devel libwebp-devel libsndfile-devel gtest-devel
+        libjpeg-turbo-devel libpng-devel libwebp-devel libsndfile-devel cpp-httplib-devel gtest-devel
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pillow openssl-devel \
         python3-devel pybind11-devel gloo-devel ;;
     pacman)
       echo cmake ninja gcc ccache lld pkgconf python vulkan-headers vulkan-icd-loader vulkan-swrast \
         vulkan-validation-layers glslang spirv-tools flatbuffers zstd xxhash zlib onnx protobuf cli11 nlohmann-json \
-        libjpeg-turbo libpng libwebp libsndfile gtest
+        libjpeg-turbo libpng libwebp libsndfile cpp-httplib gtest
       [ $tests = no ] || echo python-pytorch python-onnx python-jinja python-numpy python-pillow openssl pybind11 ;;
     zypper)
       echo cmake ninja gcc-c++ ccache lld pkg-config python3 vulkan-headers vulkan-devel Mesa-vulkan-drivers \
@@ -40,7 +40,7 @@ names() {
     brew)
       echo cmake ninja ccache pkg-config vulkan-headers vulkan-loader molten-vk vulkan-validationlayers glslang \
         spirv-tools flatbuffers zstd xxhash onnx protobuf cli11 nlohmann-json jpeg-turbo libpng webp libsndfile \
-        googletest
+        cpp-httplib googletest
       [ $tests = no ] || echo numpy pillow openssl pybind11 ;;
   esac
 }
