@@ -113,6 +113,31 @@ class Forms(unittest.TestCase):
             for language, match in found.items():
                 self.assertEqual(float(match[1]) if match else 0.0, float(field.default), f"{field.name} in {language}")
 
+    def test_forms_written_by_hand_have_the_headers_defaults(self):
+        """Classes of other languages for structs with defaults."""
+        forms = {"graft_loader_options": ("Loader.java:Options", "Data.swift:Loader"), "graft_watch_options": ("Evaluation.java:Watch", "Evaluation.swift:WatchOptions"),
+                 "graft_delta_options": ("Delta.java:Options", "Delta.swift:Options"), "graft_generate_options": ("Generator.java:Sampling", "Generator.swift:Sampling")}
+        for name, places in forms.items():
+            compared = 0
+            for place, folder in zip(places, ("platform/android/java/ai/graft", "platform/apple/Sources/Graft")):
+                file, class_name = place.split(":")[:2]
+                text = (ROOT / folder / file).read_text(encoding="utf-8")
+                text = text[re.search(rf"(class|struct) {class_name}\b", text).start():]
+                for field in self.description.structs[name].fields:
+                    declared = re.search(rf"public (?:var|\w+) {lower_camel(field.name)}(?:: \w+)?(?: = ([^;\n]+?))?;?$", text, re.M)
+                    if not declared or not (field.is_number or field.is_switch):
+                        continue
+                    value = {None: "0", "true": "1", "false": "0"}.get(declared[1], declared[1])
+                    self.assertEqual(float(value), float(field.default), f"{field.name} in {file}")
+                    compared += 1
+            self.assertGreaterEqual(compared, 8, name)
+
+    def test_each_struct_with_defaults_has_its_function(self):
+        headers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "runtime/include/graft").glob("*.h"))
+        for name in self.description.structs:
+            self.assertIn(f"GRAFT_API graft_status {name}_init({name}* ", headers)
+            self.assertIn(f"{name} default_{name}(", self.texts["interface/defaults.h"])
+
     def test_python_is_python(self):
         compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")
 

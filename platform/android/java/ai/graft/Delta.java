@@ -23,10 +23,10 @@ public final class Delta extends Handle implements Closeable {
     /** Optimizer steps. */
     public long localSteps;
     @NonNull public Coding coding = Coding.F32;
-    /** Of FIXED, the same with all clients; 0: 8; at most 30. */
-    public int fixedBits;
-    /** Of FIXED: clients whose integers must fit in a sum; 0: 1024. */
-    public int room;
+    /** Of FIXED: bits after the binary point, the same for all clients; 0 to 30. */
+    public int fixedBits = 8;
+    /** Of FIXED: clients whose integers must fit in a sum. */
+    public int room = 1024;
     /** The whole delta is scaled to this L2 norm where it is longer; 0: not. */
     public double clipNorm;
     /** Normal noise of so many times clipNorm, from the system's entropy. */

@@ -20,8 +20,8 @@ public final class Loader extends Handle implements Closeable {
     public boolean dropLast;
     /** 0: without end. */
     public long epochs;
-    /** Samples, where nobody knows how many there are; 0: 1024. */
-    public long shuffleBuffer;
+    /** Samples that are shuffled together if the data set does not know its size. */
+    public long shuffleBuffer = 1024;
     /** Bytes for batches and buffers; OutOfMemory where it does not suffice; 0: no limit. */
     public long memoryLimit;
     /** That read samples where each is a file; 0: as many as cores, 8 at most. */

@@ -205,7 +205,7 @@ public final class Model extends Handle implements Closeable {
 
   /**
    * Runs the model in double precision on random inputs of this seed, and each node on the device, forward and backward. tolerance:
-   * largest error over the root mean square; 0: 1e-4.
+   * largest error over the root mean square, as in 1e-4.
    */
   @NonNull
   public List<NodeVerdict> verify(@NonNull Map<String, Long> bindings, long seed, double tolerance) {
