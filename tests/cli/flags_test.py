@@ -12,7 +12,7 @@ class FlagsTest(cli.CliTest):
                 "--accumulate": ("0", "many"), "--beta1": ("1", "-0.1", "nan"), "--beta2": ("1", "inf"),
                 "--lr": ("nan", "inf", "-1", "1e999", "1e-3x"), "--eps": ("-1e-8",), "--momentum": ("1", "-0.5"),
                 "--weight-decay": ("-0.1", "nan"), "--label-smoothing": ("1.5", "-0.1"), "--seed": ("-1", "1e3"),
-                "--eval-split": ("0", "1", "nan"), "--clip-norm": ("-1", "inf"), "--gamma": ("0",), "--keep": ("0",),
+                "--eval-split": ("0", "1", "nan"), "--clip-norm": ("-1", "inf"), "--gamma": ("-1",), "--keep": ("0",),
                 "--warmup": ("-1",), "--step-size": ("0",), "--checkpoint-every": ("-5",), "--profile-steps": ("0",),
                 "--growth-interval": ("0",), "--loss-scale": ("-2",)}.items():
             for value in values:
