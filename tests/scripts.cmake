@@ -47,8 +47,11 @@ set_tests_properties(package/prose PROPERTIES LABELS quick TIMEOUT 60)
 
 # The commands of docs/ print what the pages say.
 if(TARGET graft_cli)
-  add_test(NAME package/pages COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/pages_test.py $<TARGET_FILE:graft_cli>)
+  set(pages /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/pages_test.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME package/pages COMMAND ${pages} start/first-run how-to/watch-a-run how-to/go-back-to-a-snapshot)
   set_tests_properties(package/pages PROPERTIES LABELS slow TIMEOUT 2400)
+  add_test(NAME package/pages@rest COMMAND ${pages} CONFIGURATIONS long)  # all pages: seven minutes
+  set_tests_properties(package/pages@rest PROPERTIES LABELS long TIMEOUT 7200)
 endif()
 
 # Programs built with the headers of another version.
