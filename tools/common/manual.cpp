@@ -20,7 +20,7 @@ struct Entry {
   std::vector<std::string> path;
   std::string summary;
   std::vector<Flag> flags;
-  std::vector<std::string> commands;  ///< of its own
+  std::vector<std::string> commands;  ///< those below it
 
   std::string joined(const char* separator) const {
     std::string out;

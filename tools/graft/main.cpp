@@ -62,7 +62,7 @@ const graft::cli::Command kCommands[] = {
      graft::cli::add_imatrix},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
     {"watch",
-     "Show a run in a browser while it goes on: curves, evaluations, samples, snapshots",
+     "Show a run in a browser while it trains: curves, evaluations, samples, snapshots",
      graft::cli::add_watch,
      {{}, {"graft watch m.jsonl run"}}},
     {"report",
@@ -77,7 +77,7 @@ const graft::cli::Command kCommands[] = {
        "--output"},
       {"graft simulate lenet.graft --data \"digits:?count=6000\" --clients 10 --rounds 5"}}},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
-    // A program of its own, graft-bench: it looks inside the library, and this one does not.
+    // A separate program, graft-bench: it looks inside the library, and this one does not.
     {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", nullptr},
     {"completion",
      "Print a script that completes commands and flags in bash, zsh or fish",

@@ -237,7 +237,7 @@ Json id_in_model(const Json& document, const std::string& text) {
   return {};
 }
 
-/// The library adds the tokens of the configuration to those of tokenizer.json: of one that is there, their flags
+/// The library adds the tokens of the configuration to those of tokenizer.json. If a token is in both, its flags here
 /// count. One that was special stays so.
 void merge_added_tokens(const Json& config, Json& document) {
   const Json* listed = member(config, "added_tokens_decoder");

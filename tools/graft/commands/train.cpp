@@ -170,7 +170,7 @@ void add_plan_flags(CLI::App& app, TrainArguments& options) {
   const HelpGroup group(app, "Memory");
   app.add_option("--budget", options.budget, kBudgetHelp);
   app.add_flag("--no-fusion", options.no_fusion,
-               "Give every op and every tensor dispatches of its own (the same bits)");
+               "Give every op and every tensor its own dispatch (the same bits)");
 }
 
 void add_output_flags(CLI::App& app, TrainArguments& options) {
