@@ -342,7 +342,7 @@ class Repository {
                      ", and set HF_TOKEN.");
     }
     if (done.code() == Code::timeout)
-      return error(Code::timeout, done.message(), " The same command goes on where this one ended.");
+      return error(Code::timeout, done.message(), " Run the command again: it continues where this one ended.");
     TRY(done);
     // git's name of a small file is the SHA-1 of its size and its bytes.
     const std::string prefix = file.kind == Digest::sha1 ? cat("blob ", file.size, std::string(1, '\0')) : "";
