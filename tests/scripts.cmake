@@ -74,6 +74,11 @@ add_test(NAME package/archive COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/arc
   ${PROJECT_SOURCE_DIR}/tools/package/archive.sh)
 set_tests_properties(package/archive PROPERTIES LABELS quick TIMEOUT 30)
 
+# What a released program may need of Linux.
+add_test(NAME package/check_linux COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/check_linux_test.sh
+  ${PROJECT_SOURCE_DIR}/tools/package/check_linux.sh)
+set_tests_properties(package/check_linux PROPERTIES LABELS quick TIMEOUT 60 SKIP_RETURN_CODE 77)
+
 # Released packages in clean systems, once `sh tools/package/release.sh VERSION build/packages` has made them (77: it has not).
 set(packages ${PROJECT_SOURCE_DIR}/build/packages)
 foreach(test IN ITEMS "tarball ${packages}/graft-${PROJECT_VERSION}-linux-x86_64.tar.gz" "deb ${packages}" "dockerfile ${packages}")

@@ -17,9 +17,9 @@ for file in "$@"; do
     failed=1
   fi
   if [ -n "$others" ]; then
-    echo "$file needs these libraries besides glibc: $(echo $others)." >&2
+    echo "$file needs these libraries besides glibc: $(printf '%s' "$others" | tr '\n' ' ')." >&2
     failed=1
   fi
-  echo "$file: glibc $newest; needs $(echo $needed)"
+  echo "$file: glibc $newest; needs $(printf '%s' "$needed" | tr '\n' ' ')"
 done
 exit $failed

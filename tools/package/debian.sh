@@ -1,10 +1,11 @@
 # Packages of other releases of Debian, unpacked and not installed: no root is needed, and nothing of this machine changes.
 # Sourced by the scripts beside it.
 
-# unpack_debian SUITE ARCH FOLDER PACKAGE...: the packages and what they depend on in FOLDER/root, with the suite's security
-# updates; FOLDER/packages lists names, versions and sources. GRAFT_DEBIAN_MIRROR is another mirror than Debian's.
+# unpack_debian SUITE ARCH FOLDER PACKAGE...: the packages and what they depend on in FOLDER/root; FOLDER/packages lists names,
+# versions and sources. SUITE+security also takes the suite's security updates. GRAFT_DEBIAN_MIRROR is another mirror.
 unpack_debian() {
-  suite=$1 debian_arch=$2 debian=$3
+  suite=${1%+security} debian_arch=$2 debian=$3
+  secure=${1#"$suite"}
   shift 3
   apt=$debian/apt
   rm -rf "$debian/root"
@@ -12,8 +13,8 @@ unpack_debian() {
   : > "$apt/status"
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   mirror=${GRAFT_DEBIAN_MIRROR:-http://deb.debian.org}
-  printf 'deb [signed-by=%s] %s main\n' "$keyring" "$mirror/debian $suite" "$keyring" "$mirror/debian-security $suite-security" \
-    > "$apt/sources.list"
+  echo "deb [signed-by=$keyring] $mirror/debian $suite main" > "$apt/sources.list"
+  [ -z "$secure" ] || echo "deb [signed-by=$keyring] $mirror/debian-security $suite-security main" >> "$apt/sources.list"
   options="-o Dir::Etc::sourcelist=$apt/sources.list -o Dir::Etc::sourceparts=$apt/parts -o Dir::State::lists=$apt/lists
     -o Dir::State::status=$apt/status -o Dir::Cache::archives=$apt/archives -o APT::Architecture=$debian_arch
     -o APT::Architectures::=$debian_arch -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Debug::NoLocking=1"

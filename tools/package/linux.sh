@@ -17,18 +17,16 @@ case $arch in
   arm64) triple=aarch64-linux-gnu gcc=/usr/lib/gcc-cross/aarch64-linux-gnu/12 ;;
   *) echo "linux.sh: $arch is neither amd64 nor arm64." >&2; exit 2 ;;
 esac
-for program in clang-19 clang++-19 ld.lld cmake ninja flatc apt-get dpkg-deb; do
+for program in clang-19 clang++-19 ld.lld cmake ninja flatc protoc apt-get dpkg-deb; do
   command -v "$program" > /dev/null || { echo "linux.sh: $program is missing." >&2; exit 1; }
 done
 [ -e "$gcc/libstdc++.a" ] || { echo "linux.sh: $gcc/libstdc++.a is missing (Debian: g++-12)." >&2; exit 1; }
 
-# Programs of this machine: the glslang, and the protoc whose output Debian 11's libprotobuf reads.
+# A newer glslang, which runs here.
 tools=$build/tools
 if [ ! -e "$tools/done" ]; then
-  unpack_debian forky amd64 "$tools/glslang" glslang-tools
-  unpack_debian bullseye amd64 "$tools/protoc" protobuf-compiler
-  mkdir -p "$tools/bin"
-  for tool in glslang/glslangValidator protoc/protoc; do run_unpacked "$tools/bin/${tool#*/}" "$tools/${tool%/*}"; done
+  unpack_debian forky amd64 "$tools" glslang-tools
+  run_unpacked "$tools/glslangValidator" "$tools"
   touch "$tools/done"
 fi
 sh "$here/sysroot.sh" "$arch" "$build/sysroot"
@@ -36,48 +34,46 @@ sysroot=$build/sysroot/root
 
 . "$root/tools/cross/common.sh"
 copy_headers
-for header in CLI nlohmann httplib.h; do cp -r "/usr/include/$header" "$build/prefix/include/"; done
+for header in CLI nlohmann; do cp -r "/usr/include/$header" "$build/prefix/include/"; done
+if [ ! -e "$build/prefix/include/httplib.h" ]; then  # Debian's package has parts of it in a shared library
+  fetch_source cpp-httplib "$build/httplib"
+  cp "$build/httplib/httplib.h" "$build/prefix/include/"
+fi
 mkdir -p "$build/prefix/lib"
 # Nothing of this machine's folders stands in what is built.
 map="-ffile-prefix-map=$root=. -ffile-prefix-map=$build=build"
 base="--target=$triple --sysroot=$sysroot"
-if [ ! -e "$build/zstd/done" ]; then  # Debian 12's: its format of frames is what the tests know
-  unpack_debian bookworm "$arch" "$build/zstd" libzstd-dev
-  cp "$build/zstd/root/usr/lib/$triple/libzstd.a" "$build/prefix/lib/"
-  cp "$build"/zstd/root/usr/include/z*.h "$build/prefix/include/"
-  touch "$build/zstd/done"
-fi
-cxx="$base --gcc-install-dir=$gcc -isystem $build/prefix/include $map"
-# The classes of ONNX's schema, from the schema that this machine's libonnx-dev has; no package has them as a static library.
+libraries=$build/sysroot/libraries
+lib=$libraries/root/usr/lib/$triple
+cxx="$base --gcc-install-dir=$gcc -isystem $build/prefix/include -isystem $libraries/include $map"
+# The classes of ONNX's schema: no package has them as a static library. This machine's protoc is Debian 12's, too.
 if [ ! -e "$build/prefix/lib/libonnx_proto.a" ]; then
   mkdir -p "$build/onnx/onnx" "$build/prefix/include/onnx"
-  proto=/usr/lib/python3/dist-packages/onnx
-  cp "$proto/onnx-ml.proto" "$proto/onnx-data.proto" "$build/onnx/onnx/"
+  cp /usr/lib/python3/dist-packages/onnx/onnx-ml.proto /usr/lib/python3/dist-packages/onnx/onnx-data.proto "$build/onnx/onnx/"
   cp /usr/include/onnx/onnx_pb.h /usr/include/onnx/onnx-data_pb.h "$build/prefix/include/onnx/"
-  (cd "$build/onnx" && "$tools/bin/protoc" --cpp_out=. onnx/onnx-ml.proto onnx/onnx-data.proto)
+  (cd "$build/onnx" && protoc --cpp_out=. onnx/onnx-ml.proto onnx/onnx-data.proto)
   for part in onnx-ml onnx-data; do
-    # shellcheck disable=SC2086  # words on purpose
-    clang++-19 $cxx -std=c++17 -O2 -DNDEBUG -fPIC -w -I "$build/onnx" -c "$build/onnx/onnx/$part.pb.cc" -o "$build/onnx/$part.o"
     cp "$build/onnx/onnx/$part.pb.h" "$build/prefix/include/onnx/"
+    # shellcheck disable=SC2086  # words on purpose
+    clang++-19 $cxx -std=c++17 -O2 -DNDEBUG -fPIC -w -c "$build/onnx/onnx/$part.pb.cc" -o "$build/onnx/$part.o"
   done
   ar rcsD "$build/prefix/lib/libonnx_proto.a" "$build/onnx/onnx-ml.o" "$build/onnx/onnx-data.o"
 fi
 if [ ! -e "$build/graft_pack_kernels" ]; then build_packer; fi
 
-lib=$sysroot/usr/lib/$triple
 link="-static-libstdc++ -static-libgcc -L$build/sysroot/lib $build/sysroot/lib/glibc_later.o -Wl,--build-id=sha1"
 cmake -S "$root" -B "$build/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/linux.cmake" -DGRAFT_TRIPLE="$triple" \
   -DGRAFT_SYSROOT="$sysroot" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
   -DCMAKE_C_FLAGS="$base $map" -DCMAKE_CXX_FLAGS="$cxx" \
   -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS="$link" -DGRAFT_LLD="$(command -v ld.lld)" \
   -DGRAFT_BUILD_TESTS=OFF -DGRAFT_STATIC=OFF -DGRAFT_PYTHON=OFF -DGRAFT_JVM=OFF -DGRAFT_GLOO=OFF -DGRAFT_BENCH=OFF \
-  -DGLSLANG_VALIDATOR="$tools/bin/glslangValidator" -DGRAFT_PACK_KERNELS="$build/graft_pack_kernels" \
-  -DZSTD_LIBRARY="$build/prefix/lib/libzstd.a" -DZLIB_LIBRARY="$lib/libz.a" -DZLIB_INCLUDE_DIR="$sysroot/usr/include" \
-  -DProtobuf_LIBRARY="$lib/libprotobuf.a" -DProtobuf_INCLUDE_DIR="$sysroot/usr/include" \
-  -DProtobuf_PROTOC_EXECUTABLE="$tools/bin/protoc" \
+  -DGLSLANG_VALIDATOR="$tools/glslangValidator" -DGRAFT_PACK_KERNELS="$build/graft_pack_kernels" \
+  -DZSTD_LIBRARY="$lib/libzstd.a" -DZLIB_LIBRARY="$lib/libz.a" -DZLIB_INCLUDE_DIR="$libraries/include" \
+  -DProtobuf_LIBRARY="$lib/libprotobuf.a" -DProtobuf_INCLUDE_DIR="$libraries/include" \
+  -DProtobuf_PROTOC_EXECUTABLE="$(command -v protoc)" \
   -DONNX_PROTO_LIBRARY="$build/prefix/lib/libonnx_proto.a" -DONNX_INCLUDE_DIR="$build/prefix/include" \
-  -DJPEG_LIBRARY="$lib/libjpeg.a" -DJPEG_INCLUDE_DIR="$sysroot/usr/include" -DPNG_LIBRARY="$lib/libpng16.a" \
-  -DPNG_PNG_INCLUDE_DIR="$sysroot/usr/include" -DWEBP_LIBRARY="$lib/libwebp.a" -DWEBP_INCLUDE_DIR="$sysroot/usr/include" \
+  -DJPEG_LIBRARY="$lib/libjpeg.a" -DJPEG_INCLUDE_DIR="$libraries/include" -DPNG_LIBRARY="$lib/libpng16.a" \
+  -DPNG_PNG_INCLUDE_DIR="$libraries/include" -DWEBP_LIBRARY="$lib/libwebp.a" -DWEBP_INCLUDE_DIR="$libraries/include" \
   -DSNDFILE_LIBRARY= \
   -DGRAFT_HTTPLIB_INCLUDE_DIR="$build/prefix/include" -DGRAFT_HTTPLIB_LIBRARY=
 cmake --build "$build/build" -j "${GRAFT_JOBS:-$(nproc)}" --target graft_shared graft_convert_shared graft_cli

@@ -18,13 +18,13 @@ import time
 # name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, where the package is unpacked
 # ("" is this machine)
 COMPONENTS = [
-    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", r"zstd|zdict", "libzstd-dev", "zstd"),
-    ("zlib", "Zlib", r"libz\.a", None, "zlib1g-dev", "sysroot"),
-    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", None, "libprotobuf-dev", "sysroot"),
+    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", None, "libzstd-dev", "sysroot/libraries"),
+    ("zlib", "Zlib", r"libz\.a", None, "zlib1g-dev", "sysroot/libraries"),
+    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", None, "libprotobuf-dev", "sysroot/libraries"),
     ("ONNX", "Apache-2.0", r"libonnx_proto\.a", "onnx/", "python3-onnx", ""),
-    ("libjpeg-turbo", "IJG AND BSD-3-Clause AND Zlib", r"libjpeg\.a", None, "libjpeg62-turbo-dev", "sysroot"),
-    ("libpng", "libpng-2.0", r"libpng16\.a", None, "libpng-dev", "sysroot"),
-    ("libwebp", "BSD-3-Clause", r"libwebp\.a", None, "libwebp-dev", "sysroot"),
+    ("libjpeg-turbo", "IJG AND BSD-3-Clause AND Zlib", r"libjpeg\.a", None, "libjpeg62-turbo-dev", "sysroot/libraries"),
+    ("libpng", "libpng-2.0", r"libpng16\.a", None, "libpng-dev", "sysroot/libraries"),
+    ("libwebp", "BSD-3-Clause", r"libwebp\.a", None, "libwebp-dev", "sysroot/libraries"),
     ("xxHash", "BSD-2-Clause", None, r"xxhash\.h", "libxxhash-dev", ""),
     ("FlatBuffers", "Apache-2.0", None, "flatbuffers/", "libflatbuffers-dev", ""),
     ("Vulkan headers", "Apache-2.0 OR MIT", None, "vulkan/|vk_video/", "libvulkan-dev", ""),
@@ -91,7 +91,7 @@ def main(folder, version, out, licences):
             continue
         number, text = package(source, folder, place)
         shutil.copyfile(os.path.realpath(text), os.path.join(licences, re.sub(r"[^A-Za-z0-9+-]+", "_", name)))
-        upstream = re.sub(r"^\d+:|[-+~](dfsg|ds|deb|really).*$|-[^-]*$", "", number)
+        upstream = re.sub(r"^\d+:|[-+~.](dfsg|ds|deb|really).*$|-[^-]*$", "", number)
         packages.append({
             "name": name, "SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]+", "-", name), "versionInfo": upstream,
             "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
