@@ -15,7 +15,7 @@ printf 'extern const char* zlibVersion(void);\nextern int puts(const char*);\nin
 for name in old new; do cc -shared -fPIC -nostartfiles -o $name.so $name.c; done
 cc -shared -fPIC -nostartfiles -o other.so other.c -lz
 sh "$1" old.so > out
-grep -q "old.so: glibc 2.2.5; needs libc.so.6" out || { cat out; exit 1; }
+grep -q "old.so: glibc 2[.][0-9.]*; needs libc.so.6" out || { cat out; exit 1; }
 if sh "$1" old.so new.so > out 2>&1; then echo "glibc 2.36 was accepted." >&2; exit 1; fi
 grep -q "new.so needs glibc 2.36; the limit is 2.31." out || { cat out; exit 1; }
 if sh "$1" other.so > out 2>&1; then echo "libz was accepted." >&2; exit 1; fi
