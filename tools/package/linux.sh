@@ -39,6 +39,9 @@ if [ ! -e "$build/prefix/include/httplib.h" ]; then  # Debian's package has part
   fetch_source cpp-httplib "$build/httplib"
   cp "$build/httplib/httplib.h" "$build/prefix/include/"
 fi
+for curl in /usr/include/*/curl /usr/include/curl; do  # libcurl itself is loaded where it is
+  [ ! -d "$curl" ] || cp -r "$curl" "$build/prefix/include/"
+done
 mkdir -p "$build/prefix/lib"
 # Nothing of this machine's folders stands in what is built.
 map="-ffile-prefix-map=$root=. -ffile-prefix-map=$build=build"
@@ -75,5 +78,6 @@ cmake -S "$root" -B "$build/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/linux.
   -DJPEG_LIBRARY="$lib/libjpeg.a" -DJPEG_INCLUDE_DIR="$libraries/include" -DPNG_LIBRARY="$lib/libpng16.a" \
   -DPNG_PNG_INCLUDE_DIR="$libraries/include" -DWEBP_LIBRARY="$lib/libwebp.a" -DWEBP_INCLUDE_DIR="$libraries/include" \
   -DSNDFILE_LIBRARY= \
-  -DGRAFT_HTTPLIB_INCLUDE_DIR="$build/prefix/include" -DGRAFT_HTTPLIB_LIBRARY=
+  -DGRAFT_HTTPLIB_INCLUDE_DIR="$build/prefix/include" -DGRAFT_HTTPLIB_LIBRARY= \
+  -DGRAFT_CURL_INCLUDE_DIR="$build/prefix/include"
 cmake --build "$build/build" -j "${GRAFT_JOBS:-$(nproc)}" --target graft_shared graft_convert_shared graft_cli

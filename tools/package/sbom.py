@@ -31,6 +31,7 @@ COMPONENTS = [
     ("CLI11", "BSD-3-Clause", None, "CLI/", "libcli11-dev", ""),
     ("nlohmann/json", "MIT", None, "nlohmann/", "nlohmann-json3-dev", ""),
     ("cpp-httplib", "MIT", None, r"httplib\.h", "libcpp-httplib-dev", ""),
+    ("libcurl", "curl", None, "curl/", "libcurl4-openssl-dev", ""),
     # The linker adds these by itself.
     ("GCC's libstdc++ and libgcc", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libstdc++-12-dev", ""),
 ]
