@@ -67,6 +67,29 @@ endif()
 add_test(NAME package/recipes COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/recipes.py ${PROJECT_SOURCE_DIR})
 set_tests_properties(package/recipes PROPERTIES LABELS quick TIMEOUT 30)
 
+# What changes of the C interface break programs (exit status 77: abidiff is not installed).
+add_test(NAME package/abi_diff COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/abi_diff_test.py)
+set_tests_properties(package/abi_diff PROPERTIES LABELS slow TIMEOUT 600 SKIP_RETURN_CODE 77)
+
+# The same files are the same archive.
+add_test(NAME package/archive COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/archive_test.sh
+  ${PROJECT_SOURCE_DIR}/tools/package/archive.sh)
+set_tests_properties(package/archive PROPERTIES LABELS quick TIMEOUT 30)
+
+# What a released program may need of Linux.
+add_test(NAME package/check_linux COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/check_linux_test.sh
+  ${PROJECT_SOURCE_DIR}/tools/package/check_linux.sh)
+set_tests_properties(package/check_linux PROPERTIES LABELS quick TIMEOUT 60 SKIP_RETURN_CODE 77)
+
+# Released packages in clean systems, once `sh tools/package/release.sh VERSION build/packages` has made them (77: it has not).
+set(packages ${PROJECT_SOURCE_DIR}/build/packages)
+foreach(test IN ITEMS "tarball ${packages}/graft-${PROJECT_VERSION}-linux-x86_64.tar.gz" "deb ${packages}" "dockerfile ${packages}")
+  separate_arguments(test UNIX_COMMAND "${test}")
+  list(POP_FRONT test name)
+  add_test(NAME package/${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/${name}_test.sh ${test} CONFIGURATIONS long)
+  set_tests_properties(package/${name} PROPERTIES LABELS long TIMEOUT 3600 SKIP_RETURN_CODE 77)
+endforeach()
+
 # Each function of the interface has an example.
 add_test(NAME package/examples COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/tests/package/examples.cmake)
 set_tests_properties(package/examples PROPERTIES LABELS quick TIMEOUT 30)

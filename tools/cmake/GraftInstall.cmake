@@ -83,6 +83,7 @@ if(TARGET graft_bench)
 endif()
 if(TARGET graft_cli)
   install(TARGETS graft_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(FILES tools/package/demo.sh DESTINATION ${CMAKE_INSTALL_DATADIR}/graft COMPONENT tools)
   if(NOT CMAKE_CROSSCOMPILING AND NOT GRAFT_SANITIZE)
     # The program writes its own manual pages and completion scripts.
     install(CODE "

@@ -1,0 +1,17 @@
+# What tools/package/linux.sh builds with: clang 19 against the system below GRAFT_SYSROOT.
+# For this machine's own processor it is no cross build: the program runs here, and writes its manual pages.
+if(GRAFT_TRIPLE MATCHES "^aarch64")
+  set(CMAKE_SYSTEM_NAME Linux)
+  set(CMAKE_SYSTEM_PROCESSOR aarch64)
+endif()
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GRAFT_TRIPLE GRAFT_SYSROOT)
+set(CMAKE_C_COMPILER clang-19)
+set(CMAKE_CXX_COMPILER clang++-19)
+set(CMAKE_C_COMPILER_TARGET ${GRAFT_TRIPLE})
+set(CMAKE_CXX_COMPILER_TARGET ${GRAFT_TRIPLE})
+set(CMAKE_SYSROOT ${GRAFT_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH ${GRAFT_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)

@@ -1,0 +1,91 @@
+#!/bin/sh
+# Makes everything that is released: release.sh VERSION OUT. VERSION must be the source's. In OUT then lie:
+#   graft-VERSION-linux-{x86_64,arm64}.tar.gz  for any Linux with glibc 2.31 or later (linux.sh)
+#   *.deb                                      for Debian 11 and later: the same build
+#   graft-VERSION-*.whl                        for Python (platform/python)
+#   graft-VERSION.aar                          for Android (platform/android); needs ANDROID_NDK and ZSTD_SOURCE
+#   graft-VERSION.spdx.json, SHA256SUMS        what is linked, and checksums
+# Parts that cannot be made here are named at the end, with the reason. GRAFT_RELEASE_PARTS chooses among "amd64 arm64 deb
+# wheel aar"; GRAFT_RELEASE_BUILD is the folder of the builds (default: build/release-VERSION). The same sources and packages
+# give the same bytes; times come from SOURCE_DATE_EPOCH (default: the last commit's). What is needed: see linux.sh.
+set -eu
+[ $# -eq 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+version=$1
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+source_version=$(sed -n 's/^project(graft VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+[ "$version" = "$source_version" ] || { echo "release.sh: the source is version $source_version, not $version." >&2; exit 1; }
+parts=${GRAFT_RELEASE_PARTS:-amd64 arm64 deb wheel aar}
+builds=${GRAFT_RELEASE_BUILD:-$root/build/release-$version}
+mkdir -p "$builds"
+builds=$(cd "$builds" && pwd)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+left_out=""
+has() { case " $parts " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+leave_out() { left_out="$left_out$1: $2
+"; }
+
+# tarball ARCH NAME READELF_STRIP
+tarball() {
+  sh "$here/linux.sh" "$1" "$builds/$1"
+  name=graft-$version-linux-$2
+  stage=$builds/$1/stage/$name
+  rm -rf "$builds/$1/stage"
+  cmake --install "$builds/$1/build" --prefix "$stage" --strip > "$builds/$1/install.log"
+  if [ ! -d "$stage/share/man" ]; then  # a program for another processor could not write its pages
+    cp -r "$builds/amd64/stage/graft-$version-linux-x86_64/share/." "$stage/share/"
+  fi
+  rm -rf "$stage/share/doc"
+  cp "$root/LICENSE" "$root/NOTICE" "$root/CHANGELOG.md" "$stage/"
+  python3 "$here/sbom.py" "$builds/$1" "$version" "$builds/$1/stage/sbom.json" "$stage/licences"
+  sh "$here/check_linux.sh" "$stage/bin/graft" "$stage"/lib/libgraft*.so.*.*.*
+  sh "$here/archive.sh" "$stage" "$out/$name.tar.gz"
+}
+
+if has amd64; then
+  tarball amd64 x86_64
+  cp "$builds/amd64/stage/sbom.json" "$out/graft-$version.spdx.json"
+fi
+if has arm64; then
+  if [ ! -e /usr/lib/gcc-cross/aarch64-linux-gnu/12/libstdc++.a ]; then
+    leave_out "tarball for arm64" "g++-12-aarch64-linux-gnu is not installed"
+  elif [ ! -d "$builds/amd64/stage" ]; then
+    leave_out "tarball for arm64" "its manual pages come from the build for amd64, which is not there"
+  else
+    tarball arm64 arm64
+  fi
+fi
+
+if has deb; then
+  if ! command -v dpkg-shlibdeps > /dev/null; then
+    leave_out "Debian packages" "dpkg-dev is not installed"
+  else
+    rm -rf "$builds/amd64/packages"
+    (cd "$builds/amd64/build" && cpack -G DEB -B "$builds/amd64/packages" > "$builds/amd64/cpack.log") ||
+      { cat "$builds/amd64/cpack.log" >&2; exit 1; }
+    cp "$builds"/amd64/packages/*.deb "$out/"
+  fi
+fi
+
+if has wheel; then
+  if (cd "$root/platform/python/tools" && GRAFT_BUILD="$builds/amd64/build" python3 -c \
+      'import sys, build_wheel; build_wheel.build_wheel(sys.argv[1])' "$out") > "$builds/wheel.log" 2>&1; then :; else
+    leave_out "wheel" "$(tail -n 1 "$builds/wheel.log")"
+  fi
+fi
+
+if has aar; then
+  if [ -z "${ANDROID_NDK:-}" ] || [ -z "${ZSTD_SOURCE:-}" ]; then
+    leave_out "AAR" "ANDROID_NDK and ZSTD_SOURCE, which its native part needs, are not set"
+  else
+    sh "$root/platform/android/build_ndk.sh" "$out/graft-$version.aar"
+  fi
+fi
+
+(cd "$out" && rm -f SHA256SUMS && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS.part &&
+  mv SHA256SUMS.part SHA256SUMS)
+cat "$out/SHA256SUMS"
+[ -z "$left_out" ] || printf 'Left out:\n%s' "$left_out"
