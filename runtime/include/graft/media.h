@@ -6,9 +6,7 @@
 #ifndef GRAFT_MEDIA_H
 #define GRAFT_MEDIA_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What a pixel is. */
 typedef enum graft_pixels GRAFT_ENUM_OF_INT {
@@ -44,7 +42,5 @@ typedef struct graft_media {
   int (*image_form)(void* user, const void* file, size_t bytes, uint32_t* bits, uint32_t* orientation);
 } graft_media;
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -8,9 +8,7 @@
 
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Options of the parameters whose name matches: graft_trainer_options.groups. graft_parameter_group_init() fills in the
    defaults. */
@@ -63,8 +61,5 @@ GRAFT_API graft_status graft_model_metadata(const graft_model* model, const char
 /* NULL as the value takes the key away. invalid_argument: a key that is empty, longer than 1024 bytes or no text. */
 GRAFT_API graft_status graft_model_set_metadata(graft_model* model, const char* key, const char* value);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -5,9 +5,7 @@
 #ifndef GRAFT_TRAINER_OPTIONS_H
 #define GRAFT_TRAINER_OPTIONS_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Losses, each a mean over rows or elements. Name: the word on the command line, if it is another one. */
 typedef enum graft_loss GRAFT_ENUM_OF_INT {
@@ -320,7 +318,5 @@ typedef struct graft_trainer_options {
    changed. */
 GRAFT_API graft_status graft_trainer_options_init(graft_trainer_options* options, graft_optimizer optimizer);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif
