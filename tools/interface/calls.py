@@ -29,7 +29,7 @@ BY_HAND = {
 OPTIONAL = {
     "graft_checkpoint_save.tag", "graft_model_add_adapters.options", "graft_model_load_adapters.path", "graft_session_swap_adapters.path",
     "graft_generator_swap_adapters.path", "graft_model_merge_adapters.quantize", "graft_warm_start.snapshot", "graft_gate.path", "graft_gate.old",
-    "graft_trainer_join.loader", "graft_trainer_meet.loader", "graft_trainer_restart.model", "graft_model_set_metadata.value", "graft_warm_start.cipher"}
+    "graft_trainer_join.loader", "graft_trainer_meet.loader", "graft_trainer_restart.model", "graft_warm_start.cipher"}
 #: Numbers that may be left out.
 DEFAULTS = {"graft_model_add_adapters.seed": "0", "graft_trainer_copy.ema": "false", "graft_delta_apply.rate": "1"}
 #: Methods that would have no good name otherwise.
@@ -323,7 +323,9 @@ class Calls:
         layout = self.declarations.layouts.get(function.parameters[-1].ctype[:-1])
         if re.fullmatch(r"Fills \w+\.", text) and layout:
             text = layout.text
-        return text[:1].upper() + text[1:] if text else f"See {function.name}."
+        if re.match(r"[a-z]+\b(?!_)", text):  # not the word of a status
+            text = text[:1].upper() + text[1:]
+        return text if text else f"See {function.name}."
 
     def method(self, function, handle):
         makes = function.parameters[-1].ctype.endswith("**") and self.handle_of(function.parameters[-1].ctype)
