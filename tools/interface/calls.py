@@ -284,7 +284,7 @@ class Calls:
                 typed, argument = (f"{typed}*", f"{name} == nullptr ? nullptr : {name}->get()") if where in OPTIONAL else (f"{typed}&", f"{name}.get()")
                 default = "nullptr" if where in OPTIONAL else None
             elif base in self.options and kind.startswith("const"):
-                context = ", context_of" if base in ("graft_checkpoint_options", "graft_store_options", "graft_generate_options") else ""
+                context = ", context_of" if base in ("graft_checkpoint_options", "graft_store_options") else ""
                 lines.append(f"const detail::Raw{camel(base)} raw_{name}({name}{context});")
                 typed, argument, default = f"const {camel(base)}&", f"raw_{name}.get()", "{}"
             elif base == "graft_source":

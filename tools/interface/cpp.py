@@ -83,9 +83,9 @@ def is_user(field, struct):
 
 def function(field, name):
     _, parameters, passed, answers = FUNCTIONS[field.name]
-    call = f"Thrown::caught(of.context, false, [&] {{ return of.options_.{field.name}({passed}); }}) ? 1 : 0"
+    call = f"Thrown::caught(nullptr, false, [&] {{ return of.options_.{field.name}({passed}); }}) ? 1 : 0"
     if not answers:
-        call = f"(void)Thrown::caught(of.context, false, [&] {{ return of.options_.{field.name}({passed}), true; }})"
+        call = f"(void)Thrown::caught(nullptr, false, [&] {{ return of.options_.{field.name}({passed}), true; }})"
     return [f"if (options_.{field.name}) {{", f"  raw_.{field.name} = [](void* user, {parameters}) {{",
             f"    const auto& of = *static_cast<const Raw{name}*>(user);", f"    {'return ' if answers else ''}{call};", "  };", "}"]
 
@@ -135,20 +135,20 @@ def options(struct, enums, key=None):
     name = camel(struct.name)
     fields = [field for field in struct.fields if not is_user(field, struct)]
     copies = [assignment(field, struct, enums) for field in struct.fields]
-    needs_context = any(field.ctype in ("function", "const graft_cipher*") for field in struct.fields)
+    needs_context = any(field.ctype == "const graft_cipher*" for field in struct.fields)
     text = re.sub(r" graft_\w+_init\(\) fills in the defaults\.", "", struct.text)
     lines = [*comment(f"{text}{f' A member that is optional is the default of its {key}.' if key else ''}", ""), f"struct {name} {{"]
     for field in fields:
         lines += member(field, struct, enums)
-    given = f"const {name}& options" + (", const graft_context* used_by = nullptr" if needs_context else "")
+    given = f"const {name}& options" + (", const graft_context* context" if needs_context else "")
     lines += ["};", "", "namespace detail {", "", f"/// {name} as C takes them; they must outlive it.", f"class Raw{name} {{",
-              " public:", f"  explicit Raw{name}({given}) : options_(options){', context(used_by)' if needs_context else ''} {{",
+              " public:", f"  explicit Raw{name}({given}) : options_(options) {{",
               *([f"    static_cast<void>({struct.name}_init(&raw_, options.{key}));"] if key else [])]
     lines += [f"    {line}" for copied, _ in copies for line in copied]
-    lines += ["  }", f"  explicit Raw{name}({name}&&{', const graft_context* = nullptr' if needs_context else ''}) = delete;", f"  Raw{name}(const Raw{name}&) = delete;",
+    lines += ["  }", f"  explicit Raw{name}({name}&&{', const graft_context*' if needs_context else ''}) = delete;", f"  Raw{name}(const Raw{name}&) = delete;",
               f"  Raw{name}& operator=(const Raw{name}&) = delete;",
               f"  const {struct.name}* get() const {{ return &raw_; }}", f"  const {struct.name}& operator*() const {{ return raw_; }}",
-              "", " private:", f"  const {name}& options_;", *(["  const graft_context* context;"] if needs_context else [])]
+              "", " private:", f"  const {name}& options_;"]
     lines += [f"  {kept}" for _, all_kept in copies for kept in all_kept]
     lines += [f"  {struct.name} raw_ = sized<{struct.name}>();", "};", "", "}  // namespace detail"]
     return lines

@@ -46,7 +46,7 @@ class Generator : private detail::SubmittedTexts, public detail::GeneratorCalls 
   using GeneratorCalls::generate;
   /// As generate(text), after tokens, as Tokenizer gives them. The turns of a conversation cost their new tokens only.
   Result<Generated> generate(std::span<const std::int32_t> prompt, const GenerateOptions& options = {}) {
-    const detail::RawGenerateOptions raw(options, context());
+    const detail::RawGenerateOptions raw(options);
     const Status done = status(graft_generate_tokens(get(), prompt.data(), prompt.size(), raw.get(), nullptr));
     if (!done.ok()) return done;
     return last();
