@@ -88,8 +88,8 @@ void evaluate(Oracle& to, graft::Context& context, graft::Model& before, graft::
   }
   for (const auto& row : made.confusion()) numbers.insert(numbers.end(), row.begin(), row.end());
   const auto compared = to.need(made.compare(old), "compare");
-  for (const std::uint64_t count :
-       {compared.only_old, compared.only_new, std::uint64_t{compared.changed.size()}, std::uint64_t{compared.lost.size()}}) {
+  for (const std::uint64_t count : {compared.only_old, compared.only_new, std::uint64_t{compared.changed.size()},
+                                    std::uint64_t{compared.lost.size()}}) {
     numbers.push_back(static_cast<double>(count));
   }
   numbers.push_back(compared.p_value);

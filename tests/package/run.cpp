@@ -52,7 +52,8 @@ int judges(graft::Model& model, graft::Trainer& trainer, graft::DataSet& held, c
   if (*now->read(name) == *model.read(name)) return fail("nothing was trained", {});
   auto evaluation = graft::Evaluation::of(*now, held, {.metrics = {"accuracy"}, .outcomes = true});
   if (!evaluation.ok()) return fail("evaluation", evaluation.status());
-  auto verdict = now->gate(&model, held, {.conditions = "accuracy>=0,loss<=1000", .margin = 1000}, folder + "/gated.graft");
+  auto verdict =
+      now->gate(&model, held, {.conditions = "accuracy>=0,loss<=1000", .margin = 1000}, folder + "/gated.graft");
   const std::vector<graft::GateRow> rows = now->gate_conditions();
   if (!verdict.ok()) return fail("gate", verdict.status());
   if (!verdict->passed || rows.size() != 2 || rows[0].metric != "accuracy") {

@@ -100,7 +100,7 @@ class Task : public detail::TaskCalls {
                     Metrics& metrics) {
     metrics.struct_size = sizeof metrics;
     return status(graft_train_step_async(trainer.get(), inputs.data(), inputs.size(), target, samples, &metrics,
-                                     graft_task_done, get()));
+                                         graft_task_done, get()));
   }
   /// See graft_train_next_async.
   Status train_next(Trainer& trainer, Loader& loader, int& more, Metrics& metrics) {

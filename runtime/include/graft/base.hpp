@@ -136,7 +136,7 @@ inline Status to_status(graft_status code, const graft_context* context) {
 template <typename T, void (*Destroy)(T*)>
 class Object {
  public:
-  T* get() const { return handle_.get(); }              ///< for what only the C ABI has
+  T* get() const { return handle_.get(); }             ///< for what only the C ABI has
   graft_context* context() const { return context_; }  ///< whose messages say what failed
 
  protected:

@@ -154,8 +154,8 @@ typedef struct graft_reference_options {
   /* Sizes of named dimensions other than the batch and "seq". Default: none. */
   const graft_binding* bindings;
   size_t binding_count;
-  /* File that stores the result; if it is there, of the same data, model and precision, nothing is computed. corrupt: it
-     is damaged. Its folder is made if missing. Default: none. */
+  /* File that stores the result; if it is there, of the same data, model and precision, nothing is computed. corrupt:
+     it is damaged. Its folder is made if missing. Default: none. */
   const char* file;
 } graft_reference_options;
 

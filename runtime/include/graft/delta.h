@@ -124,8 +124,8 @@ typedef struct graft_average_options {
   double clip_norm;
   /* Seed of the noise, as in graft_delta_options. Default: none. */
   const uint64_t* seed;
-  /* With noise, divisor of the sum: the number of clients that a round expects, if each client is drawn by chance, since
-     the number that came would reveal them. 0: the number of deltas. Default: 0. Range: [0, inf). */
+  /* With noise, divisor of the sum: the number of clients that a round expects, if each client is drawn by chance,
+     since the number that came would reveal them. 0: the number of deltas. Default: 0. Range: [0, inf). */
   double expected_clients;
 } graft_average_options;
 

@@ -23,8 +23,8 @@ typedef struct graft_embedder_options {
   uint32_t length;
   /* Texts on the device at once; 0: the default. Default: 8. */
   uint32_t batch;
-  /* Value that is pooled, [batch, seq, width]; by default what the model's head reads, an output "last_hidden_state", or
-     the only output. Default: none. */
+  /* Value that is pooled, [batch, seq, width]; by default what the model's head reads, an output "last_hidden_state",
+     or the only output. Default: none. */
   const char* of;
   /* Storage of intermediate results. Default: f32. */
   graft_precision precision;

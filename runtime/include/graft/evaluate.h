@@ -23,8 +23,8 @@ typedef struct graft_evaluation_options {
   int confusion;
   /* Stores what is predicted for each sample, for graft_evaluations_compare. Default: 0. */
   int outcomes;
-  /* Loss, batch, bindings and precision; by default those of graft_trainer_options_init. graft_evaluate_trainer uses the
-     trainer's own. Default: none. */
+  /* Loss, batch, bindings and precision; by default those of graft_trainer_options_init. graft_evaluate_trainer uses
+     the trainer's own. Default: none. */
   const graft_trainer_options* training;
 } graft_evaluation_options;
 

@@ -52,8 +52,8 @@ typedef struct graft_logit_bias {
 /* How one text is made. graft_generate_options_init() fills in the defaults. */
 typedef struct graft_generate_options {
   size_t struct_size;
-  /* Most tokens of the answer; 0: none, the caches only read the prompt, so that a longer text that begins with it costs
-     its new tokens only. Default: 256. */
+  /* Most tokens of the answer; 0: none, the caches only read the prompt, so that a longer text that begins with it
+     costs its new tokens only. Default: 256. */
   uint32_t max_tokens;
   /* The token is drawn from this many of the most probable ones; 0: all. Default: 0. */
   uint32_t top_k;

@@ -42,8 +42,8 @@ struct SubmittedTexts {
 /// Writes text with a language model: Model::generator() makes it.
 class Generator : private detail::SubmittedTexts, public detail::GeneratorCalls {
  public:
-  using GeneratorCalls::GeneratorCalls;
   using GeneratorCalls::generate;
+  using GeneratorCalls::GeneratorCalls;
   /// As generate(text), after tokens, as Tokenizer gives them. The turns of a conversation cost their new tokens only.
   Result<Generated> generate(std::span<const std::int32_t> prompt, const GenerateOptions& options = {}) {
     const detail::RawGenerateOptions raw(options);

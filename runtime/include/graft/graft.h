@@ -126,8 +126,8 @@ typedef enum graft_priority GRAFT_ENUM_OF_INT {
 /* What a context is made with. graft_context_options_init() fills in the defaults. */
 typedef struct graft_context_options {
   size_t struct_size;
-  /* Index or part of the name of the Vulkan device; by default the best. "none" opens none: such a context forecasts, for
-     the limits that every Vulkan 1.1 device has. Default: none. */
+  /* Index or part of the name of the Vulkan device; by default the best. "none" opens none: such a context forecasts,
+     for the limits that every Vulkan 1.1 device has. Default: none. */
   const char* device;
   /* Loader or driver instead of the system's libvulkan.so.1. Default: none. */
   const char* vulkan_library;

@@ -61,10 +61,12 @@ class Model : public detail::ModelCalls {
   using ModelCalls::load_adapters;
   using ModelCalls::metadata;
   using ModelCalls::ModelCalls;
-  std::vector<TensorInfo> inputs() const { return tensors(GRAFT_INPUTS); }              ///< what the model takes
-  std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }            ///< what it gives
+  std::vector<TensorInfo> inputs() const { return tensors(GRAFT_INPUTS); }                ///< what the model takes
+  std::vector<TensorInfo> outputs() const { return tensors(GRAFT_OUTPUTS); }              ///< what it gives
   std::vector<TensorInfo> named_parameters() const { return tensors(GRAFT_PARAMETERS); }  ///< what is trained
-  std::vector<TensorInfo> buffers() const { return tensors(GRAFT_BUFFERS); }  ///< running statistics, which training moves
+  std::vector<TensorInfo> buffers() const {
+    return tensors(GRAFT_BUFFERS);
+  }  ///< running statistics, which training moves
   std::vector<TensorInfo> constants() const { return tensors(GRAFT_CONSTANTS); }  ///< weights that are not trained
 
   /// A parameter, a frozen weight or a running statistic, in the source model's order of axes. T: float or int32_t.
@@ -238,8 +240,7 @@ class Context : private detail::FunctionsOfContext, public detail::ContextCalls 
       return detail::Thrown::caught(of.context, -1, [&] { return of.read(index, out); });
     };
     graft_data_set* set = nullptr;
-    const graft_status code =
-        graft_data_from_callback(get(), raw.data(), raw.size(), samples, call, kept.get(), &set);
+    const graft_status code = graft_data_from_callback(get(), raw.data(), raw.size(), samples, call, kept.get(), &set);
     return detail::made(code, get(), DataSet(set, get(), std::move(kept)));
   }
   /// The folder that a run is kept in. `writable`: to tag, prune and branch. The cipher must outlive the store.
@@ -255,9 +256,7 @@ class Context : private detail::FunctionsOfContext, public detail::ContextCalls 
     return Model::open(*this, source, {.check = check});
   }
   /// Runs every kernel that this device may choose against a known answer: see graft_context_self_test.
-  Status self_test(KernelReport report) {
-    return status(graft_context_self_test(get(), detail::tell_kernel, &report));
-  }
+  Status self_test(KernelReport report) { return status(graft_context_self_test(get(), detail::tell_kernel, &report)); }
   /// The verdicts that a context with a cache knows so far, without a test.
   Status known_kernels(KernelReport report) {
     return status(graft_context_known_kernels(get(), detail::tell_kernel, &report));

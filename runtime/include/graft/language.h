@@ -14,8 +14,8 @@ typedef struct graft_encode_options {
   size_t struct_size;
   /* Without the tokens that the model puts before and after a text. Default: 0. */
   int bare;
-  /* Special tokens that are spelled out ("<|im_end|>") become these tokens; without it they stay text, so that text from
-     outside cannot forge them. Default: 0. */
+  /* Special tokens that are spelled out ("<|im_end|>") become these tokens; without it they stay text, so that text
+     from outside cannot forge them. Default: 0. */
   int parse_special;
 } graft_encode_options;
 
@@ -74,8 +74,9 @@ typedef struct graft_chat_options {
   /* JSON for the template: an object of all else that it reads, as {"enable_thinking": false}. Default: none. */
   const char* variables;
   /* Text so far, for the next turn: the prompt of the turn before as graft_chat_render gives it, and the answer after
-     it. If the conversation begins with this text, its tokens stay said_tokens, since text may be cut into others, which
-     would have to be computed again; what follows is encoded after them. By default all is encoded. Default: none. */
+     it. If the conversation begins with this text, its tokens stay said_tokens, since text may be cut into others,
+     which would have to be computed again; what follows is encoded after them. By default all is encoded. Default:
+     none. */
   const char* said;
   size_t said_bytes;
   /* Tokens of `said`. Default: none. */

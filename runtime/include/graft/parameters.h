@@ -13,7 +13,8 @@ GRAFT_BEGIN_C
 /* Options of the parameters whose name matches: graft_trainer_options.groups. graft_parameter_group_init() fills in the
    defaults. */
 typedef struct graft_parameter_group {
-  /* Pattern of names: '*': any characters, '?': one. The first group that matches decides; at most 15. Default: none. */
+  /* Pattern of names: '*': any characters, '?': one. The first group that matches decides; at most 15. Default: none.
+   */
   const char* pattern;
   /* Multiplies the learning rate. To leave parameters alone, freeze them. Default: 1. Range: [0, 1e30]. */
   double learning_rate_scale;

@@ -9,8 +9,8 @@ inline namespace v0 {
 /// A model planned and recorded for one set of sizes: Model::session() makes it.
 class Session : public detail::SessionCalls {
  public:
-  using SessionCalls::SessionCalls;
   using SessionCalls::output;
+  using SessionCalls::SessionCalls;
   using SessionCalls::set_input;
   /// Copies; the numbers stay from run to run.
   template <typename T>

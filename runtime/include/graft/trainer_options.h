@@ -12,7 +12,7 @@ typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0, /* Of logits. Name: ce. */
   GRAFT_LOSS_MSE = 1,
   GRAFT_LOSS_L1 = 2,
-  GRAFT_LOSS_BCE = 3, /* Of logits. */
+  GRAFT_LOSS_BCE = 3,   /* Of logits. */
   GRAFT_LOSS_FOCAL = 4, /* Of logits. */
   GRAFT_LOSS_DICE = 5,
   GRAFT_LOSS_HUBER = 6,
@@ -85,7 +85,8 @@ typedef struct graft_trainer_options {
      Flag: --ignore-index. */
   int32_t ignore_index;
   /* Axis of the classes; by default the axis that the labels lack, else 1 (GRAFT_AXIS_OF_LABELS).
-     Default: GRAFT_AXIS_OF_LABELS. Range: [-8, 7]. For: cross_entropy, focal, dice, kl, ctc, distill. Flag: --class-axis. */
+     Default: GRAFT_AXIS_OF_LABELS. Range: [-8, 7]. For: cross_entropy, focal, dice, kl, ctc, distill. Flag:
+     --class-axis. */
   int32_t class_axis;
   /* A weight for each class, as in 1,2.5,1. Default: none. For: cross_entropy, focal. Flag: --class-weights. */
   const double* class_weights;
