@@ -15,9 +15,11 @@ import flags  # noqa: E402
 import java  # noqa: E402
 import python  # noqa: E402
 import swift  # noqa: E402
+from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
 
 NOTICE = "Written by tools/interface/generate.py from runtime/include/graft. Change the comments there."
+CONVERT_HEADERS = pathlib.Path(__file__).parents[2] / "tools/convert/include/graft"
 #: Structs that have a generated form, each with the field that its defaults depend on.
 STRUCTS = {"graft_trainer_options": "optimizer"}
 #: Structs whose C++ form is generated: the others' have callbacks, or names of their own.
@@ -57,11 +59,7 @@ def files(description):
     out["interface/jni.h"] = [
         f"// {NOTICE}", "#pragma once", "", '#include "platform/android/jni/support.h"', "", "namespace graft::jni {", "",
         *java.jni(struct, enums), "", "}  // namespace graft::jni"]
-    out["interface/python.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/python/native/options.h"', "", "namespace graft::python {", "",
-        *python.binding(struct, enums), "", "}  // namespace graft::python"]
     out["swift/TrainerOptions.swift"] = [f"// {NOTICE}", *swift.swift(struct, enums, "optimizer", nested)]
-    out["python/_trainer_options.py"] = [f'"""{NOTICE}"""', "", *python.keywords(struct, enums)]
     return out
 
 
@@ -70,6 +68,7 @@ def main(headers, out):
         description = Description(headers)
         description.check()
         texts = files(description)
+        texts.update(python.modules(NOTICE, description, Declarations(headers), Declarations(CONVERT_HEADERS)))
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
     for path, lines in texts.items():

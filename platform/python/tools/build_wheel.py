@@ -43,7 +43,7 @@ def _built(folder):
         pass  # CMake finds pybind11-dev, or says what is missing
     _run("cmake", "-S", SOURCE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGRAFT_PYTHON=ON",
          "-DGRAFT_STATIC=OFF", "-DGRAFT_JVM=OFF", "-DGRAFT_BUILD_TESTS=OFF", f"-DPython3_EXECUTABLE={sys.executable}", *found)
-    _run("cmake", "--build", folder, "--target", "graft_python_package")
+    _run("cmake", "--build", folder, "--target", "graft_python")
     return folder
 
 
