@@ -81,7 +81,10 @@ class Forms(unittest.TestCase):
     def setUpClass(cls):
         cls.description = Description(ROOT / "runtime/include/graft")
         cls.description.check()
-        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description).items()}
+        cls.texts = {path: "\n".join(lines) for path, lines in {
+            **generate.files(cls.description), **python.modules(
+                generate.NOTICE, cls.description, generate.Declarations(ROOT / "runtime/include/graft"),
+                generate.Declarations(generate.CONVERT_HEADERS))}.items()}
         cls.struct = cls.description.structs["graft_trainer_options"]
 
     def test_every_form_has_every_option(self):
@@ -138,8 +141,13 @@ class Forms(unittest.TestCase):
             self.assertIn(f"GRAFT_API graft_status {name}_init({name}* ", headers)
             self.assertIn(f"{name} default_{name}(", self.texts["interface/defaults.h"])
 
-    def test_python_is_python(self):
-        compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")
+    def test_python_has_every_function(self):
+        for path in ("python/_c.py", "python/_c_convert.py", "python/_trainer_options.py"):
+            compile(self.texts[path], path, "exec")
+        for folder, path in ((ROOT / "runtime/include/graft", "python/_c.py"), (generate.CONVERT_HEADERS, "python/_c_convert.py")):
+            headers = "".join(header.read_text(encoding="utf-8") for header in folder.glob("*.h"))
+            names = set(re.findall(r"^GRAFT_API[^;(]*?\b(graft_\w+)\(", headers, re.M))
+            self.assertEqual(names, set(re.findall(r"^(graft_\w+) = _function\(", self.texts[path], re.M)))
 
 
 if __name__ == "__main__":
