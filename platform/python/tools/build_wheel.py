@@ -27,6 +27,11 @@ def _version():
         return re.search(r"project\(graft VERSION (\S+)", file.read()).group(1)
 
 
+def _program():
+    """Where the wheel has the command line: pip puts it beside the environment's python, so that it needs no Python to start."""
+    return f"graft-{_version()}.data/scripts/graft"
+
+
 def _run(*command):
     # pip takes what is printed for the backend's own; it shows both where a build fails.
     subprocess.run(command, check=True, stdout=sys.stderr)
@@ -47,12 +52,12 @@ def _binaries(build, stage):
     found = {f"graft/{os.path.basename(path)}": path
              for path in glob.glob(f"{stage}/**/libgraft*.so.{short}", recursive=True) if "gloo" not in path}
     programs = glob.glob(f"{stage}/**/bin/graft", recursive=True)
-    return {**found, **({"graft/bin/graft": programs[0]} if programs else {})}
+    return {**found, **({_program(): programs[0]} if programs else {})}
 
 
 def _given(library, converter, cli):
     short = ".".join(_version().split(".")[:2])
-    found = {f"graft/libgraft.so.{short}": library, "graft/bin/graft": cli}
+    found = {f"graft/libgraft.so.{short}": library, _program(): cli}
     return {**found, **({f"graft/libgraft_convert.so.{short}": converter} if converter else {})}
 
 
@@ -77,8 +82,6 @@ def pack(binaries, out, platform_tag=None):
                 contents[name] = file.read()
     contents[f"{info}/METADATA"] = _metadata()
     contents[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: graft\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-    if "graft/bin/graft" in contents:
-        contents[f"{info}/entry_points.txt"] = b"[console_scripts]\ngraft = graft._program:main\n"
     record = "".join(f"{name},{_digest(data)},{len(data)}\n" for name, data in contents.items())
     contents[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
     wheel = f"graft-{_version()}-{tag}.whl"
@@ -86,7 +89,7 @@ def pack(binaries, out, platform_tag=None):
         for name, data in contents.items():
             entry = zipfile.ZipInfo(name)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = (0o755 if name.startswith("graft/bin/") or ".so" in name else 0o644) << 16
+            entry.external_attr = (0o100755 if name == _program() or ".so" in name else 0o100644) << 16
             file.writestr(entry, data)
     return wheel
 
