@@ -329,14 +329,18 @@ if(TARGET graft_cli)
   set_tests_properties(cli/self_test PROPERTIES LABELS slow TIMEOUT 2400)
 endif()
 
-# The Python package, by the Python that it was built for; 77 says that numpy, PyTorch or a device is absent.
+# The Python package; 77 says that numpy, PyTorch or a device is absent.
 if(TARGET graft_python AND TARGET graft_cli)
+  set(package_python ${GRAFT_TEST_PYTHON})
+  if(EXISTS /usr/bin/python3)  # with numpy and PyTorch, as Debian's packages have them
+    set(package_python /usr/bin/python3)
+  endif()
   file(GLOB python_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/*_test.py
     ${PROJECT_SOURCE_DIR}/tests/federated/*_test.py)
   foreach(script IN LISTS python_tests)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
-    add_test(NAME python/${name} COMMAND ${GRAFT_PYTHON_EXECUTABLE} -B -W ignore ${script}
+    add_test(NAME python/${name} COMMAND ${package_python} -B -W ignore ${script}
       ${PROJECT_BINARY_DIR}/platform/python $<TARGET_FILE:graft_cli>)
     set_tests_properties(python/${name} PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()
@@ -352,7 +356,7 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   set(adapter_python ${GRAFT_TEST_PYTHON})
   set(adapter_runs "")
   if(TARGET graft_python)
-    set(adapter_python ${GRAFT_PYTHON_EXECUTABLE})
+    set(adapter_python ${package_python})
     list(APPEND adapter_runs --python ${PROJECT_BINARY_DIR}/platform/python)
   endif()
   if(TARGET jvm_kotlin)

@@ -84,7 +84,10 @@ class Forms(unittest.TestCase):
     def setUpClass(cls):
         cls.description = Description(ROOT / "runtime/include/graft")
         cls.description.check()
-        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description, Declarations(ROOT / "runtime/include/graft")).items()}
+        cls.texts = {path: "\n".join(lines) for path, lines in {
+            **generate.files(cls.description, Declarations(ROOT / "runtime/include/graft")), **python.modules(
+                generate.NOTICE, cls.description, Declarations(ROOT / "runtime/include/graft"),
+                Declarations(generate.CONVERT_HEADERS))}.items()}
         cls.struct = cls.description.structs["graft_trainer_options"]
 
     def test_every_form_has_every_option(self):
@@ -164,8 +167,13 @@ class Forms(unittest.TestCase):
         with self.assertRaisesRegex(Wrong, "graft_x_ask.answer has no C"):
             calls.Calls(declarations, set()).method(declarations.functions["graft_x_ask"], "graft_x")
 
-    def test_python_is_python(self):
-        compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")
+    def test_python_has_every_function(self):
+        for path in ("python/_c.py", "python/_c_convert.py", "python/_trainer_options.py"):
+            compile(self.texts[path], path, "exec")
+        for folder, path in ((ROOT / "runtime/include/graft", "python/_c.py"), (generate.CONVERT_HEADERS, "python/_c_convert.py")):
+            headers = "".join(header.read_text(encoding="utf-8") for header in folder.glob("*.h"))
+            names = set(re.findall(r"^GRAFT_API[^;(]*?\b(graft_\w+)\(", headers, re.M))
+            self.assertEqual(names, set(re.findall(r"^(graft_\w+) = _function\(", self.texts[path], re.M)))
 
 
 if __name__ == "__main__":

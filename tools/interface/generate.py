@@ -20,6 +20,7 @@ from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
 
 NOTICE = "Written by tools/interface/generate.py from runtime/include/graft. Change the comments there."
+CONVERT_HEADERS = pathlib.Path(__file__).parents[2] / "tools/convert/include/graft"
 #: Structs that have a generated form, each with the field that its defaults depend on.
 STRUCTS = {"graft_trainer_options": "optimizer"}
 #: Structs whose C++ form is written by hand: elements of lists.
@@ -63,11 +64,7 @@ def files(description, declarations):
     out["interface/jni.h"] = [
         f"// {NOTICE}", "#pragma once", "", '#include "platform/android/jni/support.h"', "", "namespace graft::jni {", "",
         *java.jni(struct, enums), "", "}  // namespace graft::jni"]
-    out["interface/python.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/python/native/options.h"', "", "namespace graft::python {", "",
-        *python.binding(struct, enums), "", "}  // namespace graft::python"]
     out["swift/TrainerOptions.swift"] = [f"// {NOTICE}", *swift.swift(struct, enums, "optimizer", nested)]
-    out["python/_trainer_options.py"] = [f'"""{NOTICE}"""', "", *python.keywords(struct, enums)]
     return out
 
 
@@ -75,7 +72,9 @@ def main(headers, out):
     try:
         description = Description(headers)
         description.check()
-        texts = files(description, Declarations(headers))
+        declarations = Declarations(headers)
+        texts = files(description, declarations)
+        texts.update(python.modules(NOTICE, description, declarations, Declarations(CONVERT_HEADERS)))
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
     for path, lines in texts.items():
