@@ -15,27 +15,27 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Enums of C whose constants an app chooses or is told, and what they are called in Java, Swift and Python: there they stand in the
-# order of C's numbers. None: it stands for none, as bindings have other ways to say it.
+# Enums of C whose constants an app chooses or is told, and what they are called in Swift and Python: there they stand in the
+# order of C's numbers. None: it stands for none, as bindings have other ways to say it. Java's are generated.
 ENUMS = {
-    "graft_status": ("GraftException.java:Status", "Errors.swift:Kind", None),
-    "graft_log_level": ("Context.java:LogLevel", "Context.swift:LogLevel", "_model.py:_LEVELS"),
-    "graft_matmul_precision": ("Context.java:MatmulPrecision", "Context.swift:MatmulPrecision", None),
-    "graft_priority": ("Context.java:Priority", "Context.swift:Priority", None),
-    "graft_weight_check": ("Context.java:WeightCheck", "Context.swift:WeightCheck", None),
-    "graft_precision": ("Precision.java:Precision", "Context.swift:Precision", "_tensors.py:PRECISIONS"),
-    "graft_dtype": ("TensorInfo.java:Type", "Tensors.swift:ElementType", "_data.py:_DTYPES"),
-    "graft_stage": ("Context.java:Stage", "Context.swift:Stage", "_model.py:_STAGES"),
-    "graft_preference": ("DataSet.java:Preference", "Data.swift:Preference", None),
-    "graft_pooling": ("Pooling.java:Pooling", "Embedder.swift:Pooling", "_data.py:POOLINGS"),
-    "graft_cache_format": ("Generator.java:CacheFormat", "Generator.swift:CacheFormat", None),
-    "graft_stop_reason": ("Generator.java:Reason", "Generator.swift:StopReason", None),
-    "graft_element": ("InputFormat.java:Element", "Session.swift:Element", "_tensors.py:_ELEMENTS"),
-    "graft_loss": ("TrainerOptions.java:Loss", "TrainerOptions.swift:Loss", "_trainer_options.py:LOSS_WORDS"),
-    "graft_optimizer": ("TrainerOptions.java:Optimizer", "TrainerOptions.swift:Optimizer", "_trainer_options.py:OPTIMIZER_WORDS"),
-    "graft_schedule": ("TrainerOptions.java:Schedule", "TrainerOptions.swift:Schedule", "_trainer_options.py:SCHEDULE_WORDS"),
+    "graft_status": ("Errors.swift:Kind", None),
+    "graft_log_level": ("Context.swift:LogLevel", "_model.py:_LEVELS"),
+    "graft_matmul_precision": ("Context.swift:MatmulPrecision", None),
+    "graft_priority": ("Context.swift:Priority", None),
+    "graft_weight_check": ("Context.swift:WeightCheck", None),
+    "graft_precision": ("Context.swift:Precision", "_tensors.py:PRECISIONS"),
+    "graft_dtype": ("Tensors.swift:ElementType", "_data.py:_DTYPES"),
+    "graft_stage": ("Context.swift:Stage", "_model.py:_STAGES"),
+    "graft_preference": ("Data.swift:Preference", None),
+    "graft_pooling": ("Embedder.swift:Pooling", "_data.py:POOLINGS"),
+    "graft_cache_format": ("Generator.swift:CacheFormat", None),
+    "graft_stop_reason": ("Generator.swift:StopReason", None),
+    "graft_element": ("Session.swift:Element", "_tensors.py:_ELEMENTS"),
+    "graft_loss": ("TrainerOptions.swift:Loss", "_trainer_options.py:LOSS_WORDS"),
+    "graft_optimizer": ("TrainerOptions.swift:Optimizer", "_trainer_options.py:OPTIMIZER_WORDS"),
+    "graft_schedule": ("TrainerOptions.swift:Schedule", "_trainer_options.py:SCHEDULE_WORDS"),
 }
-FOLDERS = {"java": "platform/android/java/ai/graft", "swift": "platform/apple/Sources/Graft", "python": "platform/python/graft"}
+FOLDERS = {"swift": "platform/apple/Sources/Graft", "python": "platform/python/graft"}
 
 
 #: What tools/interface writes of the headers, by the name of the file.
@@ -162,7 +162,7 @@ def compare(asked):
     camels = {name: re.compile(rf"\b{camel(name)}\b") for name in structs}
     for binding, files in {
             "python": text_of([*(ROOT / "platform/python/native").glob("*.*"), GENERATED["python.h"]]),
-            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"]]),
+            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"], GENERATED["jni.cpp"]]),
             "swift": text_of([*(ROOT / "platform/apple/Sources/Graft").glob("*.swift"),
                               GENERATED["TrainerOptions.swift"]])}.items():
         there, words = functions_named(files, functions)
@@ -217,8 +217,6 @@ def constants_there(binding, where):
         return len(eval_words(re.search(rf"^{name} = (.*?\))$", text, flags=re.S | re.M).group(1)))
     start = re.search(rf"\benum {name}\b[^{{]*", text)
     body = balanced(text, start.end())
-    if binding == "java":
-        return len([word for word in body.split(";")[0].split(",") if word.strip()])
     cases = re.findall(r"\bcase ([^\n]*)", re.sub(r"\bvar .*", "", body, flags=re.S))
     return sum(len(case.split(",")) for case in cases)
 
@@ -231,7 +229,7 @@ def eval_words(text):
 def constants_missing(binding, enums):
     if set(ENUMS) - set(enums):
         sys.exit(f"The headers lack {sorted(set(ENUMS) - set(enums))}.")
-    for name, places in ENUMS.items():
+    for name, places in ENUMS.items() if binding in FOLDERS else ():
         where = places[list(FOLDERS).index(binding)]
         if where is not None:
             there, wanted = constants_there(binding, where), len(set(enums[name]))

@@ -53,10 +53,6 @@ def files(description):
         f"// {NOTICE}", "#pragma once", "", '#include "graft/graft.hpp"', '#include "tools/graft/shared/option_flags.h"', "",
         "namespace graft::cli {", "", *flags.flags(struct, enums), "", "}  // namespace graft::cli"]
     nested = ("graft_loss", "graft_optimizer", "graft_schedule")
-    out["ai/graft/TrainerOptions.java"] = [f"// {NOTICE}", *java.java(struct, enums, "optimizer", nested)]
-    out["interface/jni.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/android/jni/support.h"', "", "namespace graft::jni {", "",
-        *java.jni(struct, enums), "", "}  // namespace graft::jni"]
     out["interface/python.h"] = [
         f"// {NOTICE}", "#pragma once", "", '#include "platform/python/native/options.h"', "", "namespace graft::python {", "",
         *python.binding(struct, enums), "", "}  // namespace graft::python"]
@@ -69,9 +65,12 @@ def main(headers, out):
     try:
         description = Description(headers)
         description.check()
-        texts = files(description)
+        texts = {**files(description), **java.files(description, headers, NOTICE)}
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
+    for old in pathlib.Path(out).glob("ai/graft/*.java"):
+        if f"ai/graft/{old.name}" not in texts:
+            old.unlink()
     for path, lines in texts.items():
         target, text = pathlib.Path(out) / path, "\n".join(lines) + "\n"
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -108,12 +108,12 @@ final class TrainTests {
       Tests.thrown(GraftException.InvalidArgument.class, "weight", () -> model.trainer(options).close());
       options.losses = null;
       options.classWeights = null;
-      options.loss = TrainerOptions.Loss.FOCAL;
+      options.loss = Loss.FOCAL;
       options.focalGamma = 0;  // cross entropy
       try (Trainer trainer = model.trainer(options)) {
         check(Math.abs(trainer.evaluate(x(0), labels(0)).loss - whole) < 1e-5, "the focal loss without its factor");
       }
-      for (TrainerOptions.Optimizer optimizer : TrainerOptions.Optimizer.values()) {
+      for (Optimizer optimizer : Optimizer.values()) {
         TrainerOptions other = Tests.trainerOptions(optimizer);
         other.learningRate = 0.01;
         other.ema = 0.5;
@@ -124,7 +124,7 @@ final class TrainTests {
           trainer.storeEma();
         }
       }
-      options.loss = TrainerOptions.Loss.OUTPUT;  // the mean of y: no target
+      options.loss = Loss.OUTPUT;  // the mean of y: no target
       try (Trainer trainer = model.trainer(options)) {
         equal(1, trainer.sample().size(), "its parts");
         Batch batch = new Batch(4).input(x(0));
@@ -149,7 +149,7 @@ final class TrainTests {
       Tests.thrown(GraftException.InvalidArgument.class, "\"none\"", () -> model.trainer(Tests.trainerOptions()));
     }
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
-      equal(wanted[0], model.forecast(Tests.trainerOptions()).memory.total, "bytes");
+      equal(wanted[0], model.forecast(Tests.trainerOptions()).total, "bytes");
       try (Trainer trainer = model.trainer(Tests.trainerOptions())) {
         equal(wanted[0], trainer.memory().total, "bytes of the trainer");
       }

@@ -1,8 +1,8 @@
 package ai.graft.sample
 
 import ai.graft.Context.Log as GraftLog
-import ai.graft.Context.LogLevel
-import ai.graft.Context.Options
+import ai.graft.LogLevel
+import ai.graft.ContextOptions
 import android.content.Context
 import android.util.Log
 import java.io.File
