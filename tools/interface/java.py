@@ -86,7 +86,7 @@ class Java:
             raise ValueError(f"Java calls {sorted(missing)}, which C lacks and jni/*.cpp too.")
         self.by_hand_natives = re.findall(r"GRAFT_JNI\((\w+), (\w+)\)\s*\(JNIEnv\*[^,)]*, jclass([^)]*)\)", written)
         self.read, self.written = set(), {"graft_node_verdict"}  # structs from Java, and to it; a callback of C gives that one
-        self.natives = [self.native(function) for function in self.functions]
+        self.natives = [Native(self, function).texts() for function in self.functions]
         for name in re.findall(r"options_of<(\w+)>|list<(\w+)>", written):
             self.use(next(filter(None, name)), self.read)
         for name in re.findall(r"sized<(\w+)>", written):
@@ -134,13 +134,10 @@ class Java:
         if member.ctype.startswith("const char*"):
             return "texts" if member.ctype != "const char*" else "names" if names else "text"
         if item.of in self.declared.handles:
-            return "handle" if self.class_of(item.of) in self.by_hand else ""
+            return "handle" if camel(item.of) in self.by_hand else ""  # a store's class has another name; no option has one
         if item.of in self.declared.layouts:
             return "list" if item.count else "struct"
         return "array" if item.of in NUMBERS and item.count else ""
-
-    def class_of(self, handle):
-        return {"graft_store": "SnapshotStore"}.get(handle) or camel(handle)
 
     def zero(self, ctype):
         return next(c.name for c in self.enums[ctype].constants if c.value == 0) if ctype in self.enums else "0"
@@ -167,9 +164,7 @@ class Java:
     def value_of(self, item, value):
         if item.kind == "choice":
             return f"{camel(item.of)}.{value.upper()}"
-        if item.kind == "flag":
-            return "true" if value == "1" else "false"
-        return value.removeprefix("GRAFT_")
+        return {"0": "false", "1": "true"}[value] if item.kind == "flag" else value.removeprefix("GRAFT_")
 
     def options_class(self, name):
         """A class that is filled by an app, with the defaults of C, and packed."""
@@ -191,8 +186,8 @@ class Java:
         if key:
             lines += self.key_constructors(title, items, next(item for item in items if item.name == key))
         elif required:
-            lines += ["", f"  public {title}({', '.join(f'@NonNull String {one}' for one in required)}) {{"]
-            lines += [*(f"    this.{one} = java.util.Objects.requireNonNull({one});" for one in required), "  }"]
+            lines += ["", f"  public {title}({', '.join(f'@NonNull String {one}' for one in required)}) {{",
+                      *(f"    this.{one} = java.util.Objects.requireNonNull({one});" for one in required), "  }"]
         if any(item.of == "graft_binding" for item in items):
             lines += ["", "  /** The size of a named dimension, as in \"batch\". */", "  @NonNull",
                       f"  public {title} bind(@NonNull String dimension, long size) {{", "    bindings.put(dimension, size);", "    return this;", "  }"]
@@ -266,152 +261,168 @@ class Java:
             lines += [*doc(constant.text, "  "), f"  {constant.name.upper()},"]
         return [*lines, "}"]
 
-    # ---- Functions ----
 
-    def native(self, function):
-        """The Java declaration and the C++ definition of a function's native method."""
-        takes, before, gives, given = [], [], [], []
-        parameters = list(function.parameters)
-        handle = next((p for p in parameters if p.ctype.replace("const ", "").rstrip("*") in self.declared.handles and p.ctype.count("*") == 1), None)
-        skip = set()
+class Native:
+    """The native method of a function: what it takes, the C++ before the call, the call's arguments, what it gives back."""
+
+    def __init__(self, java, function):
+        self.java, self.function = java, function
+        self.takes, self.before, self.arguments, self.gives = [], [], [], []
+        self.done = set()  # counts that went with their pointers
+        parameters = function.parameters
+        self.handle = next((p.name for p in parameters if self.bare(p) in java.declared.handles and p.ctype.count("*") == 1), None)
         for i, p in enumerate(parameters):
-            bare, name = p.ctype.replace("const ", "").replace(" const", "").rstrip("*"), p.name
-            following = parameters[i + 1] if i + 1 < len(parameters) else None
-            count = next((q.name for q in parameters[i + 1:] if q.ctype == "size_t" and "count" in q.name), "") if p.ctype.endswith("*") else ""
-            if name in skip:
-                continue
-            if "*" not in p.ctype:
-                kind = "int" if p.ctype in self.enums else "boolean" if p.ctype == "int" else NUMBERS[p.ctype]
-                takes.append((kind, lower_camel(name)))
-                given.append(f"static_cast<{p.ctype}>({lower_camel(name)})")
-                if p.ctype[0] in "us" and name != "seed":
-                    before.append(checked(f'not_negative(env, "{name}", {lower_camel(name)})'))
-            elif p.ctype == "const graft_source*":
-                takes += [("Block", "memory"), ("int", "descriptor"), ("long", "offset"), ("long", "bytes")]
-                before.append("const SourceOf source(env, memory, descriptor, offset, bytes);")
-                before.append(checked("source.ok()"))
-                given.append("source.get()")
-            elif p.ctype == "const graft_cipher*":
-                takes.append(("long", "callbacks"))
-                before.append("graft_cipher cipher{};")
-                before.append(checked("cipher_of(env, callbacks, cipher)"))
-                given.append("callbacks == 0 ? nullptr : &cipher")
-            elif bare in self.declared.handles and p.ctype.endswith("**"):
-                before.append(f"{bare}* {name} = nullptr;")
-                gives.append(("handle", name, f"hold(context_of({handle.name}), {name})"))
-                given.append(f"&{name}")
-            elif bare in self.declared.handles and "* const*" not in p.ctype:
-                takes.append(("long", lower_camel(name)))
-                given.append(f"handle_of<{bare}>({lower_camel(name)})")
-            elif p.ctype in ("const void*", "const void* const*"):
-                many = "const*" in p.ctype
-                takes.append(("Block[]" if many else "Block", lower_camel(name)))
-                before.append(f"Blocks {name}(env);")
-                before.append(checked(f"{name}.add{'_all' if many else ''}({lower_camel(name)}_java)"))
-                given.append(f"{name}.data(){'' if many else '[0]'}")
-                if following and following.ctype == "size_t":
-                    given.append(f"{name}.{'size()' if many else 'bytes(0)'}")
-                    skip.add(following.name)
-            elif p.ctype == "const char*":
-                takes.append(("String", lower_camel(name)))
-                before.append(f"const Text {name}(env, {lower_camel(name)}_java);")
-                before.append(checked(f"{name}.ok()"))
-                given.append(f"{name}.get()")
-                if following and following.name == "bytes":
-                    given.append(f"{name}.size()")
-                    skip.add("bytes")
-            elif p.ctype in ("const char**", "const void**", "uint32_t**") or (p.ctype.startswith("const ") and p.ctype.endswith("**")):
-                counted = following and following.ctype == "size_t*"
-                before.append(f"{p.ctype[:-1]} {name} = nullptr;" + (f" size_t {following.name} = 0;" if counted else ""))
-                given += [f"&{name}"] + ([f"&{following.name}"] if counted else [])
-                skip.add(following.name if counted else "")
-                size = COUNTS.get((function.name, name)) or (following.name if counted else "")
-                if bare == "char":
-                    text = f"std::string_view({name}, {size})" if counted else name
-                    gives.append(("text", name, f"java_text(env, {text})"))
-                elif not p.ctype.startswith("const ") or bare == "void":
-                    gives.append(("packed", name, f"packed.address({name}, {'' if bare == 'void' else f'sizeof *{name} * '}{size})"))
-                else:
-                    gives.append(("packed", name, f"packed.{'list' if bare in self.declared.layouts else 'array'}({name}, {size})"))
-                    if bare in self.declared.layouts:
-                        self.use(bare, self.written)
-            elif p.ctype in ("void*", "float*") and following and following.ctype == "size_t":
-                takes.append(("ByteBuffer", lower_camel(name)))
-                before.append(f"const Room {name}(env, {lower_camel(name)}_java);")
-                given += [f"{name}.data<{p.ctype[:-1]}>()", f"{name}.bytes(){'' if bare == 'void' else f' / sizeof({bare})'}"]
-                skip.add(following.name)
-            elif p.ctype.startswith("const ") and bare in self.declared.layouts and not (following and following.ctype == "size_t"):
-                takes.append(("byte[]", lower_camel(name)))
-                self.use(bare, self.read)
-                before.append(f"In {name}_in(env, {lower_camel(name)}_java); auto* {name} = options_of<{bare}>({name}_in);")
-                if any(m.ctype in ("function", "const graft_cipher*") for m in self.declared.layouts[bare].members):
-                    takes.append(("long", "callbacks"))
-                    before.append(checked(f"attach(env, callbacks, *{name})"))
-                given.append(name)
-            elif (p.ctype.startswith("const ") or "* const*" in p.ctype) and count:
-                takes.append(("byte[]", lower_camel(name)))
-                if f"size_t {count} = 0;" not in before:
-                    before.append(f"size_t {count} = 0;")
-                list_of = {"char": "texts"}.get(bare) or f"{'handles' if bare in self.declared.handles else 'list' if bare in self.declared.layouts else 'array'}<{bare}>"
-                if bare in self.declared.layouts:
-                    self.use(bare, self.read)
-                before.append(f"In {name}_in(env, {lower_camel(name)}_java); const auto* {name} = {name}_in.{list_of}({count});")
-                given.append(name)
-                if following.name == count or parameters[i + 2].name == count:
-                    skip.add(count)
-                if following.name == count:
-                    given.append(count)
-            elif bare in self.declared.layouts:
-                self.use(bare, self.written)
-                before.append(f"auto {name} = sized<{bare}>();")
-                gives.append(("packed", name, f"write(packed, {name})"))
-                given.append(f"&{name}")
-            elif bare in NUMBERS or bare == "int":
-                before.append(f"{bare} {name} = 0;")
-                gives.append((bare, name, name))
-                given.append(f"&{name}")
-            else:
-                raise ValueError(f"{function.name}: {p.ctype} {name} has no form in Java.")
-        return self.definition(function, handle, takes, before, gives, given)
+            if p.name not in self.done:
+                self.parameter(p, parameters[i + 1:])
 
-    def definition(self, function, handle, takes, before, gives, given):
-        name = lower_camel(function.name.removeprefix("graft_"))
-        one = gives[0] if len(gives) == 1 and gives[0][0] != "packed" else None
-        call, kinds = f"{function.name}({', '.join(given)})", {"handle": "long", "text": "String", "int": "boolean", **NUMBERS}
-        body = before
-        if function.result != "graft_status":
-            result = kinds.get(function.result, "void" if function.result == "void" else "String")
-            if function.result == "void":
-                body += [f"{call};", f"release(env, {handle.name});" if name.endswith("Destroy") else ""]
-            else:
-                body.append(f"return java_text(env, {call});" if result == "String" else f"return static_cast<{JNI[result]}>({call});")
+    @staticmethod
+    def bare(p):
+        """What a pointer points to in the end."""
+        return p.ctype.replace("const ", "").replace(" const", "").rstrip("*")
+
+    def take(self, kind, name, argument, *before):
+        self.takes.append((kind, lower_camel(name)))
+        self.before += before
+        self.arguments.append(argument)
+
+    def parameter(self, p, others):
+        handles, layouts = self.java.declared.handles, self.java.declared.layouts
+        bare, following = self.bare(p), others[0] if others else None
+        counted = following is not None and following.ctype == "size_t"
+        if "*" not in p.ctype:
+            self.number(p)
+        elif p.ctype == "const graft_source*":
+            self.takes += [("Block", "memory"), ("int", "descriptor"), ("long", "offset")]
+            self.take("long", "bytes", "source.get()", "const SourceOf source(env, memory, descriptor, offset, bytes);", checked("source.ok()"))
+        elif p.ctype == "const graft_cipher*":
+            self.take("long", "callbacks", "callbacks == 0 ? nullptr : &cipher", "graft_cipher cipher{};", checked("cipher_of(env, callbacks, cipher)"))
+        elif bare in handles and p.ctype.endswith("**"):
+            self.before.append(f"{bare}* {p.name} = nullptr;")
+            self.give("handle", p.name, f"hold(context_of({self.handle}), {p.name})")
+        elif bare in handles and "* const*" not in p.ctype:
+            self.take("long", p.name, f"handle_of<{bare}>({lower_camel(p.name)})")
+        elif p.ctype in ("const void*", "const void* const*"):
+            self.memory(p, following if counted else None)
+        elif p.ctype == "const char*":
+            self.take("String", p.name, f"{p.name}.get()", f"const Text {p.name}(env, {lower_camel(p.name)}_java);", checked(f"{p.name}.ok()"))
+            if following and following.name == "bytes":
+                self.counted("bytes", f"{p.name}.size()")
+        elif p.ctype.endswith("**"):
+            self.pointer(p, bare, following if following and following.ctype == "size_t*" else None)
+        elif p.ctype in ("void*", "float*"):
+            self.take("ByteBuffer", p.name, f"{p.name}.data<{bare}>()", f"const Room {p.name}(env, {lower_camel(p.name)}_java);")
+            self.counted(following.name, f"{p.name}.bytes()" + ("" if bare == "void" else f" / sizeof({bare})"))
+        elif p.ctype.startswith("const ") and bare in layouts and not counted:
+            self.options(p, bare)
+        elif p.ctype.startswith("const ") or "* const*" in p.ctype:
+            self.list(p, bare, others)
+        elif bare in layouts:
+            self.java.use(bare, self.java.written)
+            self.before.append(f"auto {p.name} = sized<{bare}>();")
+            self.give("packed", p.name, f"write(packed, {p.name})")
+        elif bare in NUMBERS or bare == "int":
+            self.before.append(f"{bare} {p.name} = 0;")
+            self.give(bare, p.name, p.name)
         else:
-            result = kinds[one[0]] if one else "byte[]" if gives else "void"
-            holds = f"{call} == GRAFT_OK" if function.name in NONE_UNLESS_OK else f"succeeded(env, context_of({handle.name}), {call})"
-            if not gives:
-                body.append(f"{holds};")
-            elif one:
-                body += [checked(holds), f"return {one[2]};" if one[0] in ("handle", "text") else f"return static_cast<{JNI[result]}>({one[2]});"]
-            else:
-                body += [checked(holds), "Out packed;"]
-                body += [f"{put};" if kind == "packed" else f"packed.{'text' if kind == 'text' else 'real' if kind in ('float', 'double') else 'number'}({v});"
-                         for kind, v, put in gives]
-                body.append("return packed.java(env);")
-        java = f"  static native {result} {name}({', '.join(f'{kind} {n}' for kind, n in takes)});"
-        objects = ("String", "byte[]", "Block", "Block[]", "ByteBuffer")
-        parameters = "".join(f", {JNI[kind]} {n}" + ("_java" if kind in objects and n != "memory" else "") for kind, n in takes)
-        kind = JNI[result]
-        body = [line.replace("return {};", "return;") if kind == "void" else line for line in body if line]
-        return java, [f"GRAFT_JNI({kind}, {name})(JNIEnv* env, jclass{parameters}) {{", f"  return guarded(env, [&]() -> {kind} {{",
-                      *(f"    {line}" for line in body), "  });", "}", ""]
+            raise ValueError(f"{self.function.name}: {p.ctype} {p.name} has no form in Java.")
 
-    def hand_native(self, result, name, parameters):
-        back = {"jobject": "Object", "jlongArray": "long[]", "jobjectArray": "Object[]", **{jni: java for java, jni in JNI.items() if java[0] != "B"}}
-        takes = []
-        for parameter in filter(None, (p.strip() for p in parameters.split(","))):
-            kind, n = parameter.split()
-            takes.append(f"{'Callbacks' if (kind, n) == ('jobject', 'callbacks') else 'Block[]' if kind == 'jobjectArray' else back[kind]} {lower_camel(n)}")
-        return f"  static native {'ByteBuffer' if result == 'jobject' else back[result]} {name}({', '.join(takes)});"
+    def counted(self, name, argument):
+        """The count behind a pointer, which Java does not pass."""
+        self.done.add(name)
+        self.arguments.append(argument)
+
+    def give(self, kind, name, put):
+        self.gives.append((kind, name, put))
+        self.arguments.append(f"&{name}")
+
+    def number(self, p):
+        name = lower_camel(p.name)
+        kind = "int" if p.ctype in self.java.enums else "boolean" if p.ctype == "int" else NUMBERS[p.ctype]
+        self.take(kind, p.name, f"static_cast<{p.ctype}>({name})")
+        if p.ctype[0] in "us" and name != "seed":
+            self.before.append(checked(f'not_negative(env, "{p.name}", {name})'))
+
+    def memory(self, p, count):
+        many = p.ctype.endswith("const*")
+        self.take("Block[]" if many else "Block", p.name, f"{p.name}.data(){'' if many else '[0]'}", f"Blocks {p.name}(env);",
+                  checked(f"{p.name}.add{'_all' if many else ''}({lower_camel(p.name)}_java)"))
+        if count:
+            self.counted(count.name, f"{p.name}.{'size()' if many else 'bytes(0)'}")
+
+    def pointer(self, p, bare, count):
+        """graft's own memory: a text, numbers, structs, or what Java looks at in place."""
+        self.before.append(f"{p.ctype[:-1]} {p.name} = nullptr;" + (f" size_t {count.name} = 0;" if count else ""))
+        size = COUNTS.get((self.function.name, p.name)) or (count.name if count else "")
+        if bare == "char":
+            self.give("text", p.name, f"java_text(env, {f'std::string_view({p.name}, {size})' if count else p.name})")
+        elif bare == "void" or not p.ctype.startswith("const "):
+            self.give("packed", p.name, f"packed.address({p.name}, {'' if bare == 'void' else f'sizeof *{p.name} * '}{size})")
+        else:
+            is_list = bare in self.java.declared.layouts
+            self.give("packed", p.name, f"packed.{'list' if is_list else 'array'}({p.name}, {size})")
+            if is_list:
+                self.java.use(bare, self.java.written)
+        if count:
+            self.counted(count.name, f"&{count.name}")
+
+    def options(self, p, bare):
+        self.java.use(bare, self.java.read)
+        self.take("byte[]", p.name, p.name, f"In {p.name}_in(env, {lower_camel(p.name)}_java);", f"auto* {p.name} = options_of<{bare}>({p.name}_in);")
+        if any(m.ctype in ("function", "const graft_cipher*") for m in self.java.declared.layouts[bare].members):
+            self.takes.append(("long", "callbacks"))
+            self.before.append(checked(f"attach(env, callbacks, *{p.name})"))
+
+    def list(self, p, bare, others):
+        """Several lists in a row may have one count."""
+        declared, count = self.java.declared, next(q.name for q in others if q.ctype == "size_t")
+        kind = "handles" if bare in declared.handles else "list" if bare in declared.layouts else "array"
+        if bare in declared.layouts:
+            self.java.use(bare, self.java.read)
+        if f"size_t {count} = 0;" not in self.before:
+            self.before.append(f"size_t {count} = 0;")
+        self.take("byte[]", p.name, p.name, f"In {p.name}_in(env, {lower_camel(p.name)}_java);",
+                  f"const auto* {p.name} = {p.name}_in.{'texts' if bare == 'char' else f'{kind}<{bare}>'}({count});")
+        if others[0].name == count:
+            self.counted(count, count)
+
+    def body(self):
+        """The type of the result, and the C++."""
+        call, kinds = f"{self.function.name}({', '.join(self.arguments)})", {"handle": "long", "text": "String", "int": "boolean", **NUMBERS}
+        if self.function.result == "void":
+            return "void", [*self.before, f"{call};", *([f"release(env, {self.handle});"] if self.function.name.endswith("_destroy") else [])]
+        if self.function.result != "graft_status":
+            result = kinds.get(self.function.result, "String")
+            return result, [*self.before, f"return java_text(env, {call});" if result == "String" else f"return static_cast<{JNI[result]}>({call});"]
+        holds = f"{call} == GRAFT_OK" if self.function.name in NONE_UNLESS_OK else f"succeeded(env, context_of({self.handle}), {call})"
+        if not self.gives:
+            return "void", [*self.before, f"{holds};"]
+        kind, _, put = self.gives[0]
+        if len(self.gives) == 1 and kind != "packed":
+            given = put if kind in ("handle", "text") else f"static_cast<{JNI[kinds[kind]]}>({put})"
+            return kinds[kind], [*self.before, checked(holds), f"return {given};"]
+        puts = [f"{put};" if kind == "packed" else f"packed.{'text' if kind == 'text' else 'real' if kind in ('float', 'double') else 'number'}({name});"
+                for kind, name, put in self.gives]
+        return "byte[]", [*self.before, checked(holds), "Out packed;", *puts, "return packed.java(env);"]
+
+    def texts(self):
+        """Java's declaration; the lines of C++."""
+        name, (result, body) = lower_camel(self.function.name.removeprefix("graft_")), self.body()
+        objects = ("String", "byte[]", "Block", "Block[]", "ByteBuffer")
+        parameters = "".join(f", {JNI[kind]} {n}" + ("_java" if kind in objects and n != "memory" else "") for kind, n in self.takes)
+        nothing = "return;" if result == "void" else "return {};"
+        return f"  static native {result} {name}({', '.join(f'{kind} {n}' for kind, n in self.takes)});", [
+            f"GRAFT_JNI({JNI[result]}, {name})(JNIEnv* env, jclass{parameters}) {{", f"  return guarded(env, [&]() -> {JNI[result]} {{",
+            *(f"    {line.replace('return {};', nothing)}" for line in body), "  });", "}", ""]
+
+
+def hand_native(result, name, parameters):
+    """Java's declaration of a native method that jni/*.cpp defines."""
+    back = {"jobject": "Object", "jlongArray": "long[]", "jobjectArray": "Object[]", **{jni: java for java, jni in JNI.items() if java[0] != "B"}}
+    takes = []
+    for parameter in filter(None, (p.strip() for p in parameters.split(","))):
+        kind, n = parameter.split()
+        takes.append(f"{'Callbacks' if (kind, n) == ('jobject', 'callbacks') else 'Block[]' if kind == 'jobjectArray' else back[kind]} {lower_camel(n)}")
+    return f"  static native {'ByteBuffer' if result == 'jobject' else back[result]} {name}({', '.join(takes)});"
 
 
 def files(description, headers, notice):
@@ -425,7 +436,7 @@ def files(description, headers, notice):
     classes.update((camel(name), java.enum_class(java.enums[name])) for name in sorted(enums))
     classes["Jni"] = ["package ai.graft;", "", "import java.nio.ByteBuffer;", "", "/** The native methods. Failures are thrown as GraftException. */",
                       "final class Jni {", "  static {", '    System.loadLibrary("graft_jni");', "  }", "",
-                      *(java.hand_native(*one) for one in java.by_hand_natives), *(declared for declared, _ in java.natives), "",
+                      *(hand_native(*one) for one in java.by_hand_natives), *(declared for declared, _ in java.natives), "",
                       "  private Jni() {}", "}"]
     out = {f"ai/graft/{name}.java": [f"// {notice}", *lines] for name, lines in classes.items() if name not in java.by_hand}
     structs = [f"// {notice}", "#pragma once", '#include "platform/android/jni/packed.h"', "", "namespace graft::jni {", ""]

@@ -114,13 +114,14 @@ class Out {
  public:
   template <typename T>
   void number(T value) {
-    words_.push_back(static_cast<std::uint64_t>(static_cast<std::int64_t>(value)));
+    const auto wide = static_cast<std::int64_t>(value);
+    add(&wide, sizeof wide);
   }
   void real(double value) { add(&value, sizeof value); }
   void text(const char* text) { this->text(text, text == nullptr ? 0 : std::strlen(text)); }
   void text(const char* text, std::size_t bytes) {
     number(text == nullptr ? std::int64_t{-1} : static_cast<std::int64_t>(bytes));
-    add(text, bytes);
+    if (text != nullptr) add(text, bytes);
   }
   /// For View of Java: graft's own memory.
   void address(const void* data, std::size_t bytes) {
@@ -132,7 +133,7 @@ class Out {
   void array(const T* values, std::size_t count) {
     if (values == nullptr) count = 0;
     number(count);
-    add(values, sizeof(T) * count);
+    if (count != 0) add(values, sizeof(T) * count);
   }
   template <typename T>
   void list(const T* values, std::size_t count) {
@@ -140,17 +141,17 @@ class Out {
     number(count);
     for (std::size_t i = 0; i < count; ++i) write(*this, values[i]);
   }
-  jbyteArray java(JNIEnv* env) const { return java_bytes(env, words_.data(), 8 * words_.size()); }
+  jbyteArray java(JNIEnv* env) const { return java_bytes(env, data_.data(), data_.size()); }
 
  private:
   void add(const void* data, std::size_t bytes) {
-    if (bytes == 0) return;
-    const std::size_t at = words_.size();
-    words_.resize(at + (bytes + 7) / 8);
-    std::memcpy(&words_[at], data, bytes);
+    if (data_.capacity() < kRoom) data_.reserve(kRoom);
+    data_.append(static_cast<const char*>(data), bytes);
+    data_.append((8 - bytes % 8) % 8, 0);
   }
 
-  std::vector<std::uint64_t> words_;
+  static constexpr std::size_t kRoom = 256;
+  std::string data_;
 };
 
 }  // namespace graft::jni
