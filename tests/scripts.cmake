@@ -52,6 +52,8 @@ if(TARGET graft_cli)
   set_tests_properties(package/pages PROPERTIES LABELS slow TIMEOUT 2400)
   add_test(NAME package/pages@rest COMMAND ${pages} CONFIGURATIONS long)  # all pages: seven minutes
   set_tests_properties(package/pages@rest PROPERTIES LABELS long TIMEOUT 7200)
+  add_test(NAME package/site COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/package/site_test.py $<TARGET_FILE:graft_cli>)
+  set_tests_properties(package/site PROPERTIES LABELS slow TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # Programs built with the headers of another version.

@@ -4,8 +4,8 @@
 
 A line after "$" runs; the lines up to the next one have to be parts of lines that it prints, with numbers, times and the
 device's name as they come, and "..." for any. A command that prints an error by its page may fail, others may not. Pages
-about language models need TinyStories-656K of GRAFT_TEST_DATA (or shared/data beside the repository), pages with
-PyTorch need it; without, they are skipped, which is said. PAGE: these alone, after docs/README.md.
+about language models need TinyStories-656K of GRAFT_TEST_DATA (or shared/data beside the repository), which a hub of this
+process serves, pages with PyTorch need it; without, they are skipped, which is said. PAGE: these alone, after docs/README.md.
 """
 
 import os
@@ -16,6 +16,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/cli"))
+
+import hub_test  # noqa: E402
+
 DATA = pathlib.Path(os.environ.get("GRAFT_TEST_DATA", ROOT / "../shared/data")) / "llm-tinystories-656k"
 FIRST = "../README", "README", "start/first-run", "start/pytorch", "start/lora", "how-to/share-an-adapter", "how-to/run-a-model"
 STORIES = {"start/lora"} | {f"how-to/{name}" for name in (
@@ -72,11 +76,15 @@ def main():
     with_torch = subprocess.run(["/usr/bin/python3", "-c", "import torch, onnx"], capture_output=True).returncode == 0
     failed = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, target in (("tools", ROOT / "tools"), ("tests", ROOT / "tests"), ("tinystories", DATA),
+        for name, target in (("tools", ROOT / "tools"), ("tests", ROOT / "tests"),
                              ("bin/graft", graft), ("bin/python3", "/usr/bin/python3")):
             pathlib.Path(folder, name).parent.mkdir(exist_ok=True)
             pathlib.Path(folder, name).symlink_to(target)
-        environment = dict(os.environ, PATH=f"{folder}/bin:{os.environ['PATH']}", XDG_CACHE_HOME=f"{folder}/cache",
+        hub = hub_test.Hub()
+        if DATA.is_dir():
+            hub.repositories["raincandy-u/TinyStories-656K"] = {
+                path.name: path.read_bytes() for path in DATA.iterdir() if path.suffix in (".json", ".safetensors")}
+        environment = dict(os.environ, HF_ENDPOINT=f"http://127.0.0.1:{hub.server_port}", HF_TOKEN="", no_proxy="127.0.0.1", PATH=f"{folder}/bin:{os.environ['PATH']}", XDG_CACHE_HOME=f"{folder}/cache",
                            PYTHONDONTWRITEBYTECODE="1", PYTHONWARNINGS="ignore", SHELL_STATE="", COLUMNS="200")
         for page in pages:
             if chosen and page not in chosen and page not in FIRST[:2]:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the packages that graft is built with, and with --tests those that its tests use. Nothing else is fetched.
 # Knows apt (Debian 12 and 13, Ubuntu 24.04), dnf, pacman, zypper and Homebrew; elsewhere it prints the list.
-# Needs root or sudo, except for Homebrew. The libraries of images, sounds and graft watch, and ccache and lld, are optional.
+# Needs root or sudo, except for Homebrew. The libraries of images, sounds, graft watch and addresses of models, and ccache and lld, are optional.
 set -eu
 
 tests=no
@@ -15,26 +15,26 @@ names() {
       echo cmake ninja-build g++ ccache lld pkg-config python3 libvulkan-dev libvulkan1 mesa-vulkan-drivers \
         vulkan-validationlayers glslang-tools spirv-tools flatbuffers-compiler libflatbuffers-dev libzstd-dev \
         libxxhash-dev zlib1g-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev \
-        libjpeg-dev libpng-dev libwebp-dev libsndfile1-dev libcpp-httplib-dev libgtest-dev
+        libjpeg-dev libpng-dev libwebp-dev libsndfile1-dev libcpp-httplib-dev libcurl4-openssl-dev libgtest-dev
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pil chromium-common \
-        libssl-dev python3-dev pybind11-dev libgloo-dev ;;
+        mkdocs-material libssl-dev python3-dev pybind11-dev libgloo-dev ;;
     dnf)
       echo cmake ninja-build gcc-c++ ccache lld pkgconf-pkg-config python3 vulkan-headers vulkan-loader-devel \
         mesa-vulkan-drivers vulkan-validation-layers glslang spirv-tools flatbuffers-compiler flatbuffers-devel \
         libzstd-devel xxhash-devel zlib-devel onnx-devel protobuf-devel protobuf-compiler cli11-devel json-devel \
-        libjpeg-turbo-devel libpng-devel libwebp-devel libsndfile-devel cpp-httplib-devel gtest-devel
+        libjpeg-turbo-devel libpng-devel libwebp-devel libsndfile-devel cpp-httplib-devel libcurl-devel gtest-devel
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pillow openssl-devel \
         python3-devel pybind11-devel gloo-devel ;;
     pacman)
       echo cmake ninja gcc ccache lld pkgconf python vulkan-headers vulkan-icd-loader vulkan-swrast \
         vulkan-validation-layers glslang spirv-tools flatbuffers zstd xxhash zlib onnx protobuf cli11 nlohmann-json \
-        libjpeg-turbo libpng libwebp libsndfile cpp-httplib gtest
+        libjpeg-turbo libpng libwebp libsndfile cpp-httplib curl gtest
       [ $tests = no ] || echo python-pytorch python-onnx python-jinja python-numpy python-pillow openssl pybind11 ;;
     zypper)
       echo cmake ninja gcc-c++ ccache lld pkg-config python3 vulkan-headers vulkan-devel Mesa-vulkan-drivers \
         vulkan-validationlayers glslang-devel spirv-tools flatbuffers-devel libzstd-devel xxhash-devel zlib-devel \
         onnx-devel protobuf-devel cli11-devel nlohmann_json-devel libjpeg8-devel libpng16-devel libwebp-devel \
-        libsndfile-devel gtest
+        libsndfile-devel libcurl-devel gtest
       [ $tests = no ] || echo python3-torch python3-onnx python3-Jinja2 python3-numpy python3-Pillow \
         libopenssl-devel python3-devel python3-pybind11-devel ;;
     brew)

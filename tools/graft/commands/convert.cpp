@@ -10,6 +10,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
+#include "tools/fetch/hub.h"
 #include "tools/graft/shared/command.h"
 #include "tools/graft/shared/output.h"
 #include "tools/graft/shared/public_api.h"
@@ -232,8 +233,24 @@ Status read_wanted(const ConvertArguments& options, Wanted& wanted) {
   return ok_status();
 }
 
-Status run_convert(const ConvertArguments& options) {
+/// An address becomes the path of what is fetched from there.
+Status fetch_source(std::string& input) {
+  TRY_ASSIGN(const HubAddress address, parse_hub_address(input));
+  TRY_ASSIGN(const Fetched fetched, fetch_from_hub(address, false));
+  to_stderr("%s %zu %s (%.1f MB) %s %s.\n", fetched.bytes_fetched > 0 ? "Fetched" : "Found", fetched.files,
+            fetched.files == 1 ? "file" : "files", static_cast<double>(fetched.bytes) / 1e6,
+            fetched.bytes_fetched > 0 ? "into" : "in", fetched.path.c_str());
+  input = fetched.path;
+  return ok_status();
+}
+
+Status run_convert(ConvertArguments& options) {
   Outputs outputs;
+  if (is_hub_address(options.input)) {
+    // What could not be written is refused before the network is asked.
+    TRY(Outputs().model("-o", options.output));
+    TRY(fetch_source(options.input));
+  }
   outputs.reads("the source", options.input);
   outputs.reads("the base", options.base);
   outputs.reads("the weights", options.weights);
@@ -258,7 +275,8 @@ Action add_convert(CLI::App& app) {
   auto* source = app.add_option_group("Source");
   source->add_option(
       "IN", options->input,
-      "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors)");
+      "An ONNX file, a TFLite file, a GGUF file, or a Hugging Face folder (config.json and safetensors); or "
+      "hf:ORG/NAME[@REVISION][/FILE], which is fetched into a cache first");
   auto* example = source->add_option("--example", options->example, "Write an untrained example network instead")
                       ->check(CLI::IsMember(all_names(graft_convert_example_name)));
   source->require_option(1);
