@@ -1,8 +1,9 @@
 package ai.graft.sample
 
 import ai.graft.Batch
-import ai.graft.CheckpointInfo
-import ai.graft.Generator
+import ai.graft.CheckpointOptions
+import ai.graft.GenerateOptions
+import ai.graft.GeneratorOptions
 import ai.graft.Model
 import ai.graft.TrainerOptions
 import ai.graft.pieces

@@ -1,7 +1,7 @@
 package ai.graft.sample
 
-import ai.graft.CheckpointInfo
-import ai.graft.Session
+import ai.graft.CheckpointOptions
+import ai.graft.SessionOptions
 import ai.graft.TrainerOptions
 import android.content.Context
 import java.io.File
