@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from declarations import Declarations
-from description import Field
+from description import Field, Wrong
 from names import camel, described, lower_camel
 
 SOURCES = pathlib.Path(__file__).parents[2] / "platform/android"
@@ -49,7 +49,7 @@ def is_left_out(field):
 def doc(text, indent=""):
     text = (text[:1].upper() + text[1:]).replace("NULL", "null").replace("&", "&amp;").replace("<", "&lt;").replace("*/", "*&#47;")
     lines = textwrap.wrap(text, 112 - len(indent))
-    return [f"{indent}/** {lines[0]} */"] if len(lines) == 1 else [f"{indent}/**", *[f"{indent} * {line}" for line in lines], f"{indent} */"] if lines else []
+    return [f"{indent}/** {line} */" for line in lines] if len(lines) < 2 else [f"{indent}/**", *[f"{indent} * {line}" for line in lines], f"{indent} */"]
 
 
 def checked(condition):
@@ -60,7 +60,7 @@ def checked(condition):
 @dataclasses.dataclass
 class Item:
     """A member of a struct with its count; `of` is what a list or a pointer is of."""
-    kind: str  #: number, flag, real, choice, text, names, texts, array, list, struct, handle or callback
+    kind: str  #: number, flag, real, choice, text, names, texts, array, list, option, handle or callback
     name: str
     of: str
     field: Field
@@ -83,7 +83,7 @@ class Java:
         self.functions = [f for f in self.declared.functions.values() if lower_camel(f.name.removeprefix("graft_")) in called]
         missing = called - {lower_camel(f.name.removeprefix("graft_")) for f in self.functions}
         if missing:
-            raise ValueError(f"Java calls {sorted(missing)}, which C lacks and jni/*.cpp too.")
+            raise Wrong(f"Java calls {sorted(missing)}, which C lacks and jni/*.cpp too.")
         self.by_hand_natives = re.findall(r"GRAFT_JNI\((\w+), (\w+)\)\s*\(JNIEnv\*[^,)]*, jclass([^)]*)\)", written)
         self.read, self.written = set(), {"graft_node_verdict"}  # structs from Java, and to it; a callback of C gives that one
         self.natives = [Native(self, function).texts() for function in self.functions]
@@ -98,7 +98,7 @@ class Java:
             return
         into.add(name)
         for item in self.items(name):
-            if item.kind in ("list", "struct"):
+            if item.kind in ("list", "option"):
                 self.use(item.of, into)
 
     # ---- Structs ----
@@ -136,7 +136,7 @@ class Java:
         if item.of in self.declared.handles:
             return "handle" if camel(item.of) in self.by_hand else ""  # a store's class has another name; no option has one
         if item.of in self.declared.layouts:
-            return "list" if item.count else "struct"
+            return "list" if item.count else "option"
         return "array" if item.of in NUMBERS and item.count else ""
 
     def zero(self, ctype):
@@ -220,11 +220,11 @@ class Java:
             if item.field.ctype == item.of:
                 return f"in.fixed({to}, {count})"
             return f"{to} = in.{'texts' if item.kind == 'texts' else f'{item.kind}<{item.of}>'}({count})"
-        if item.kind == "text" and item.count:
-            return f"{to} = in.text(&{count})"
-        return {"real": f"{to} = in.real()" if item.of == "double" else f"{to} = static_cast<float>(in.real())", "text": f"{to} = in.text()", "names": f"{to} = in.text()"}.get(
-            item.kind) or f"{to} = in.{item.kind if item.kind in ('struct', 'handle') else 'number'}<{item.of if item.kind != 'flag' else 'int'}>()".replace(
-                "in.struct<", "in.optional<")
+        if item.kind in ("text", "names"):
+            return f"{to} = in.text({f'&{count}' if item.count else ''})"
+        if item.kind == "real":
+            return f"{to} = in.real()" if item.of == "double" else f"{to} = static_cast<float>(in.real())"
+        return f"{to} = in.{item.kind if item.kind in ('option', 'handle') else 'number'}<{item.of if item.kind != 'flag' else 'int'}>()"
 
     def record_class(self, name):
         """A class that graft fills."""
@@ -255,7 +255,7 @@ class Java:
 
     def enum_class(self, enum):
         if [c.value for c in enum.constants] != list(range(len(enum.constants))):
-            raise ValueError(f"{enum.name} does not count from 0.")
+            raise Wrong(f"{enum.name} does not count from 0.")
         lines = ["package ai.graft;", "", *doc(f"As {enum.name}, in its order."), f"public enum {camel(enum.name)} {{"]
         for constant in enum.constants:
             lines += [*doc(constant.text, "  "), f"  {constant.name.upper()},"]
@@ -324,7 +324,7 @@ class Native:
             self.before.append(f"{bare} {p.name} = 0;")
             self.give(bare, p.name, p.name)
         else:
-            raise ValueError(f"{self.function.name}: {p.ctype} {p.name} has no form in Java.")
+            raise Wrong(f"{self.function.name}: {p.ctype} {p.name} has no form in Java.")
 
     def counted(self, name, argument):
         """The count behind a pointer, which Java does not pass."""

@@ -70,7 +70,7 @@ class In {
   }
   /// Null where Java has none.
   template <typename T>
-  T* optional() {
+  T* option() {
     if (number<int>() == 0) return nullptr;
     T* out = made<T>(1);
     read(*this, *out = sized<T>());
@@ -106,7 +106,7 @@ class In {
 /// The options in `in`; null for null.
 template <typename T>
 T* options_of(In& in) {
-  return in.is_null() ? nullptr : in.optional<T>();
+  return in.is_null() ? nullptr : in.option<T>();
 }
 
 /// What ai.graft.In reads.

@@ -6,6 +6,6 @@ abstract class Options extends Shown {
 
   /** Inside `here`'s gate. */
   final byte[] packed(Owner here) {
-    return new Out(here).struct(this).bytes();
+    return new Out(here).option(this).bytes();
   }
 }

@@ -130,7 +130,7 @@ final class Out {
   }
 
   /** Options, or none. */
-  Out struct(Options options) {
+  Out option(Options options) {
     flag(options != null);
     if (options != null) options.pack(this);
     return this;
