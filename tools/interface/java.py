@@ -428,10 +428,9 @@ def hand_native(result, name, parameters):
 def files(description, headers, notice):
     """What is written for Java: lines by path."""
     java = Java(description, headers)
-    used = java.read | java.written
     classes = {camel(name): java.options_class(name) for name in sorted(java.read) if name not in MAPS}
     classes.update((camel(name), java.record_class(name)) for name in sorted(java.written))
-    enums = {item.of for name in used for item in java.items(name) if item.kind == "choice"} | {
+    enums = {item.of for name in java.read | java.written for item in java.items(name) if item.kind == "choice"} | {
         p.ctype for f in java.functions for p in f.parameters if p.ctype in java.enums} | {"graft_status", "graft_stage", "graft_kernel_verdict"}
     classes.update((camel(name), java.enum_class(java.enums[name])) for name in sorted(enums))
     classes["Jni"] = ["package ai.graft;", "", "import java.nio.ByteBuffer;", "", "/** The native methods. Failures are thrown as GraftException. */",
