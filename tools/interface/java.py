@@ -123,7 +123,7 @@ class Java:
                 if "*" not in item.count:
                     counts.add(item.count)
                 item.of = m.ctype.replace("const ", "").replace(" const", "").rstrip("*")
-                item.kind = self.pointed(item, m, m.name in tagged and field.is_list_of_names)
+                item.kind = self.pointed(item, m, name in KEYS and field.is_list_of_names)
             else:
                 item.kind = "flag" if m.ctype == "int" else "real" if m.ctype in ("float", "double") else "number"
             if item.kind:

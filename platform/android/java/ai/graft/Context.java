@@ -133,14 +133,11 @@ public final class Context extends Handle implements Closeable {
 
   @NonNull
   public Model load(@NonNull String path, @NonNull WeightCheck check) {
-    return load(path, check, false);
+    return load(path, checked(check));
   }
 
-  /** allowNonFinite: weights that hold NaN or infinity may be stored in this model and saved. */
   @NonNull
-  public Model load(@NonNull String path, @NonNull WeightCheck check, boolean allowNonFinite) {
-    ModelOptions options = checked(check);
-    options.allowNonFinite = allowNonFinite;
+  public Model load(@NonNull String path, @NonNull ModelOptions options) {
     return own.call(p -> new Model(own, Jni.modelOpen(p, path, options.packed(own))));
   }
 
