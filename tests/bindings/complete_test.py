@@ -15,27 +15,27 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Enums of C whose constants an app chooses or is told, and what they are called in Java and Swift: there they stand in the order of
-# C's numbers.
+# Enums of C whose constants an app chooses or is told, and what they are called in Swift: there they stand in
+# the order of C's numbers. Java's and Python's are generated.
 ENUMS = {
-    "graft_status": ("GraftException.java:Status", "Errors.swift:Kind"),
-    "graft_log_level": ("Context.java:LogLevel", "Context.swift:LogLevel"),
-    "graft_matmul_precision": ("Context.java:MatmulPrecision", "Context.swift:MatmulPrecision"),
-    "graft_priority": ("Context.java:Priority", "Context.swift:Priority"),
-    "graft_weight_check": ("Context.java:WeightCheck", "Context.swift:WeightCheck"),
-    "graft_precision": ("Precision.java:Precision", "Context.swift:Precision"),
-    "graft_dtype": ("TensorInfo.java:Type", "Tensors.swift:ElementType"),
-    "graft_stage": ("Context.java:Stage", "Context.swift:Stage"),
-    "graft_preference": ("DataSet.java:Preference", "Data.swift:Preference"),
-    "graft_pooling": ("Pooling.java:Pooling", "Embedder.swift:Pooling"),
-    "graft_cache_format": ("Generator.java:CacheFormat", "Generator.swift:CacheFormat"),
-    "graft_stop_reason": ("Generator.java:Reason", "Generator.swift:StopReason"),
-    "graft_element": ("InputFormat.java:Element", "Session.swift:Element"),
-    "graft_loss": ("TrainerOptions.java:Loss", "TrainerOptions.swift:Loss"),
-    "graft_optimizer": ("TrainerOptions.java:Optimizer", "TrainerOptions.swift:Optimizer"),
-    "graft_schedule": ("TrainerOptions.java:Schedule", "TrainerOptions.swift:Schedule"),
+    "graft_status": "Errors.swift:Kind",
+    "graft_log_level": "Context.swift:LogLevel",
+    "graft_matmul_precision": "Context.swift:MatmulPrecision",
+    "graft_priority": "Context.swift:Priority",
+    "graft_weight_check": "Context.swift:WeightCheck",
+    "graft_precision": "Context.swift:Precision",
+    "graft_dtype": "Tensors.swift:ElementType",
+    "graft_stage": "Context.swift:Stage",
+    "graft_preference": "Data.swift:Preference",
+    "graft_pooling": "Embedder.swift:Pooling",
+    "graft_cache_format": "Generator.swift:CacheFormat",
+    "graft_stop_reason": "Generator.swift:StopReason",
+    "graft_element": "Session.swift:Element",
+    "graft_loss": "TrainerOptions.swift:Loss",
+    "graft_optimizer": "TrainerOptions.swift:Optimizer",
+    "graft_schedule": "TrainerOptions.swift:Schedule",
 }
-FOLDERS = {"java": "platform/android/java/ai/graft", "swift": "platform/apple/Sources/Graft"}
+FOLDERS = {"swift": "platform/apple/Sources/Graft"}
 
 
 #: What tools/interface writes of the headers, by the name of the file.
@@ -152,7 +152,7 @@ def compare(asked):
     gaps = []
     for binding, files in {
             "python": text_of((ROOT / "platform/python/graft").glob("*.py")),
-            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"]]),
+            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"], GENERATED["jni.cpp"]]),
             "swift": text_of([*(ROOT / "platform/apple/Sources/Graft").glob("*.swift"),
                               GENERATED["TrainerOptions.swift"]])}.items():
         there, words = functions_named(files, functions)
@@ -192,8 +192,6 @@ def constants_there(binding, where):
     text = text_of([path]).popitem()[1]
     start = re.search(rf"\benum {name}\b[^{{]*", text)
     body = balanced(text, start.end())
-    if binding == "java":
-        return len([word for word in body.split(";")[0].split(",") if word.strip()])
     cases = re.findall(r"\bcase ([^\n]*)", re.sub(r"\bvar .*", "", body, flags=re.S))
     return sum(len(case.split(",")) for case in cases)
 
@@ -201,13 +199,11 @@ def constants_there(binding, where):
 def constants_missing(binding, enums):
     if set(ENUMS) - set(enums):
         sys.exit(f"The headers lack {sorted(set(ENUMS) - set(enums))}.")
-    for name, places in ENUMS.items():
-        where = places[list(FOLDERS).index(binding)]
-        if where is not None:
-            there, wanted = constants_there(binding, where), len(set(enums[name]))
-            wanted -= name == "graft_status" and binding == "swift"  # success is no error
-            if there != wanted:
-                yield f"{name}.{wanted}_constants_not_{there}"
+    for name, where in ENUMS.items() if binding in FOLDERS else ():
+        there, wanted = constants_there(binding, where), len(set(enums[name]))
+        wanted -= name == "graft_status"  # success is no error
+        if there != wanted:
+            yield f"{name}.{wanted}_constants_not_{there}"
 
 
 if __name__ == "__main__":

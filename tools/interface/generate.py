@@ -60,10 +60,6 @@ def files(description, declarations):
         f"// {NOTICE}", "#pragma once", "", '#include "graft/graft.hpp"', '#include "tools/graft/shared/option_flags.h"', "",
         "namespace graft::cli {", "", *flags.flags(struct, enums), "", "}  // namespace graft::cli"]
     nested = ("graft_loss", "graft_optimizer", "graft_schedule")
-    out["ai/graft/TrainerOptions.java"] = [f"// {NOTICE}", *java.java(struct, enums, "optimizer", nested)]
-    out["interface/jni.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/android/jni/support.h"', "", "namespace graft::jni {", "",
-        *java.jni(struct, enums), "", "}  // namespace graft::jni"]
     out["swift/TrainerOptions.swift"] = [f"// {NOTICE}", *swift.swift(struct, enums, "optimizer", nested)]
     return out
 
@@ -73,10 +69,13 @@ def main(headers, out):
         description = Description(headers)
         description.check()
         declarations = Declarations(headers)
-        texts = files(description, declarations)
-        texts.update(python.modules(NOTICE, description, declarations, Declarations(CONVERT_HEADERS)))
+        texts = {**files(description, declarations), **java.files(description, headers, NOTICE),
+                 **python.modules(NOTICE, description, declarations, Declarations(CONVERT_HEADERS))}
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
+    for old in pathlib.Path(out).glob("ai/graft/*.java"):
+        if f"ai/graft/{old.name}" not in texts:
+            old.unlink()
     for path, lines in texts.items():
         target, text = pathlib.Path(out) / path, "\n".join(lines) + "\n"
         target.parent.mkdir(parents=True, exist_ok=True)
