@@ -135,7 +135,7 @@ Text::Text(JNIEnv* env, jstring text) : null_(text == nullptr) {
   ok_ = text_.find('\0') == std::string::npos;
   if (!ok_) {
     throw_status(env, GRAFT_INVALID_ARGUMENT,
-                 "The text \"" + std::string(text_.c_str()) + "\" goes on after a zero; texts must not hold zeros.");
+                 "The text \"" + std::string(text_.c_str()) + "\" holds a zero character after that; texts must not hold one.");
   }
 }
 

@@ -96,8 +96,8 @@ GRAFT_API graft_status graft_session_resume(graft_session* session);
 /* How many inputs or outputs the session has; 0 for NULL and other kinds. Inputs that nothing reads are none of it,
    "cotangent" is one where it has to be given; outputs: the model's, those of fetch, "grad:NAME" of wrt. */
 GRAFT_API size_t graft_session_count(const graft_session* session, graft_tensor_kind kind);
-/* As the session was planned: of an output that is as long as the data decide, the most. not_found where index >=
-   count. */
+/* As the session was planned. The data may decide how long an output is: then this is the most. not_found where
+   index >= count. */
 GRAFT_API graft_status graft_session_tensor(const graft_session* session, graft_tensor_kind kind, size_t index,
                                             graft_tensor_info* info);
 /* A sentence on the weights that are streamed from the file to keep to the budget; "" where none are, and for NULL.

@@ -9,8 +9,8 @@
 namespace graft::convert {
 namespace {
 
-// A value takes up to 150 bytes here and one byte in a file: so many at least, and of large files one for each 8 bytes.
-// A tensor has about 20 values in 100 bytes.
+// A value takes up to 150 bytes here and one byte in a file: this many at least, and of large files one for each 8
+// bytes. A tensor has about 20 values in 100 bytes.
 constexpr std::size_t kLeastLimit = 1 << 20;
 constexpr std::size_t kBytesPerValue = 8;
 constexpr std::size_t kMaxGlobal = 32;  // of a module's or a function's name: a memo may repeat a long one

@@ -17,12 +17,12 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr int kMaxDepth = 64;
-// A memo may put one dict into many others: so many entries are looked at, and four for each value of the pickle.
+// A memo may put one dict into many others: this many entries are looked at, and four for each value of the pickle.
 constexpr std::size_t kMaxVisits = 1 << 16, kVisitsPerValue = 4;
 constexpr std::size_t kMaxNameBytes = 32 * 1024 * 1024;  // of all names together
 constexpr std::size_t kMaxTensors = 1 << 18;
 constexpr std::size_t kMaxKey = 1024;  // of a storage, which every tensor looks for
-/// Views may share a storage, and a stride of 0 repeats it. All tensors together take at most so many times the file's
+/// Views may share a storage, and a stride of 0 repeats it. All tensors together take at most this many times the file's
 /// size in memory, and this much more.
 constexpr std::uint64_t kMaxGrowth = 24, kMaxMore = 1 << 20;
 
@@ -284,7 +284,7 @@ Result<StateDict> read_plain(std::span<const std::byte> bytes) {
     GRAFT_TRY_ASSIGN(const auto count, in.number<std::uint64_t>());
     if (count > in.left() / width->second) return corrupt("The storage \"", shown(key), "\" ends outside of the file.");
     GRAFT_TRY_ASSIGN(const auto contents, in.take(count * width->second));
-    if (!storages.emplace(key, contents).second) return corrupt("The storage \"", shown(key), "\" stands in it twice.");
+    if (!storages.emplace(key, contents).second) return corrupt("The storage \"", shown(key), "\" is in it twice.");
   }
   return Collector(pickle, storages, bytes.size()).run();
 }

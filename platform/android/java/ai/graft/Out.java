@@ -71,7 +71,7 @@ final class Out {
     int zero = text.indexOf('\0');
     if (zero >= 0) {
       throw new GraftException.InvalidArgument(
-          "The text \"" + text.substring(0, zero) + "\" goes on after a zero; texts must not hold zeros.");
+          "The text \"" + text.substring(0, zero) + "\" holds a zero character after that; texts must not hold one.");
     }
     try {
       ByteBuffer utf8 = StandardCharsets.UTF_8.newEncoder().replaceWith(UNKNOWN).onMalformedInput(CodingErrorAction.REPLACE)
