@@ -214,6 +214,8 @@ class Fields(cli.CliTest):
                 self.write_adapter(**{field: value})
                 self.fails("convert", "peft", "--base", "m.graft", "-o", "a.graft", says=[f'"{field}"'])
         self.write_adapter(alora_invocation_tokens=[5, 6], rotate=2)
+        self.fails("run", "m.graft", "--adapter", "peft", "--input", "tokens=row.npy", "--out", "out",
+                   says=['"alora_invocation_tokens"', "graft convert --ignore-field"])
         self.graft("convert", "peft", "--base", "m.graft", "-o", "a.graft", "--ignore-field", "alora_invocation_tokens",
                    "--ignore-field", "rotate")
         self.assertEqual(self.logits("--adapter", "a.graft"), plain)

@@ -56,22 +56,9 @@ void print(const ConvertArguments& options, const graft_conversion* conversion) 
   }
 }
 
-/// A sentence of the interface in the words of the command line.
-std::string with_flag_named(std::string sentence) {
-  constexpr std::string_view kOption = "Name it among the ignored fields to convert without it.";
-  if (const auto at = sentence.find(kOption); at != std::string::npos)
-    sentence.replace(at, kOption.size(), "--ignore-field with its name converts without it.");
-  return sentence;
-}
-
-Status failure(graft_status status, const graft_conversion* conversion) {
-  if (status == GRAFT_OK) return {};
-  return error(static_cast<Code>(status), with_flag_named(graft_conversion_message(conversion)));
-}
-
 Status save_kept(graft_conversion* conversion, const std::string& output) {
   return save_output(output, [&](const std::string& path) {
-    return failure(graft_conversion_save(conversion, path.c_str()), conversion);
+    return checked(graft_conversion_save(conversion, path.c_str()), conversion);
   });
 }
 
@@ -189,7 +176,7 @@ Status convert_adapter(const ConvertArguments& options) {
   const graft_status status =
       graft_convert_adapter_with(options.input.c_str(), options.base.c_str(), &wanted, nullptr, &made);
   const Owned<graft_conversion> conversion(made);
-  TRY(failure(status, made));
+  TRY(checked(status, made));
   TRY(save_kept(made, options.output));
   to_stdout("Wrote %s.\n", options.output.c_str());
   return ok_status();
@@ -203,7 +190,7 @@ Status write_example(const ConvertArguments& options) {
   const graft_status status =
       graft_convert_example(options.example.c_str(), options.seed, options.output.c_str(), &made);
   const Owned<graft_conversion> conversion(made);
-  TRY(failure(status, made));
+  TRY(checked(status, made));
   to_stdout("Wrote %s.\n", options.output.c_str());
   return ok_status();
 }
@@ -265,7 +252,7 @@ Status run_convert(ConvertArguments& options) {
   const Owned<graft_conversion> conversion(made);
   if (status == GRAFT_OK) return finish(options, made);
   print(options, made);
-  return failure(status, made);
+  return checked(status, made);
 }
 
 }  // namespace

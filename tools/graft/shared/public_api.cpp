@@ -65,6 +65,15 @@ Status checked(graft_status status, const graft_context* context) {
   return error(static_cast<Code>(status), graft_message(context));
 }
 
+Status checked(graft_status status, const graft_conversion* conversion) {
+  if (status == GRAFT_OK) return {};
+  constexpr std::string_view kOption = "Name it among the ignored fields to convert without it.";
+  std::string sentence = graft_conversion_message(conversion);
+  if (const auto at = sentence.find(kOption); at != std::string::npos)
+    sentence.replace(at, kOption.size(), "graft convert --ignore-field with its name converts without it.");
+  return error(static_cast<Code>(status), sentence);
+}
+
 Result<Owned<graft_devices>> find_devices(const DeviceFlags& flags) {
   graft_context_options options = {};
   options.struct_size = sizeof options;

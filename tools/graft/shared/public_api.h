@@ -51,6 +51,8 @@ T sized() {
 
 /// What a call's failure says.
 Status checked(graft_status status, const graft_context* context);
+/// What a conversion's failure says, in the words of the command line.
+Status checked(graft_status status, const graft_conversion* conversion);
 
 /// The devices that there are, of which none is opened.
 Result<Owned<graft_devices>> find_devices(const DeviceFlags& flags);

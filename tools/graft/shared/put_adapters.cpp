@@ -27,7 +27,7 @@ Result<Owned<graft_conversion>> convert_adapter(const std::string& file, const s
   graft_conversion* made = nullptr;
   const graft_status status = graft_convert_adapter_with(file.c_str(), base.c_str(), &options, nullptr, &made);
   Owned<graft_conversion> conversion(made);
-  if (status != GRAFT_OK) return error(static_cast<Code>(status), graft_conversion_message(made));
+  TRY(checked(status, made));
   return conversion;
 }
 
@@ -45,7 +45,7 @@ Status put_converted(graft_context* context, graft_model* model, const std::stri
     std::size_t bytes = 0;
     graft_conversion* const conversion = conversions.back().get();
     const graft_status given = graft_conversion_bytes(conversion, &source.data, &bytes);
-    if (given != GRAFT_OK) return error(static_cast<Code>(given), graft_conversion_message(conversion));
+    TRY(checked(given, conversion));
     source.bytes = bytes;
     sources.push_back(source);
   }
