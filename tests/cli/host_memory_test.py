@@ -3,8 +3,9 @@
 import gzip
 import json
 import os
-import resource
 import struct
+import subprocess
+import sys
 import unittest
 import zlib
 
@@ -14,6 +15,16 @@ MIB = 1 << 20
 SIZE = 6 * MIB  # of each file, unpacked
 # docs/reference/formats.md: what a reader may take is this many times the (unpacked) file and this much on top.
 TIMES, BESIDE = 32, 128 * MIB
+
+# Prints a command's status and largest resident memory. A process has at least the memory of the one that started it, so this
+# one is small, and not the test. What takes longer than the seconds of its first argument is no reader.
+LAUNCHER = """import os, resource, sys
+seconds = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+pid = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+_, status, usage = os.wait4(pid, 0)
+print(status, usage.ru_maxrss)
+"""
 
 
 def gguf(keys, tensors):
@@ -142,22 +153,17 @@ class HostMemoryTest(cli.CliTest):
 
     def peak(self, *arguments):
         """Largest resident memory of the command, in bytes: it may fail, in a sentence."""
-        pid = os.fork()
-        if pid == 0:
-            out = os.open(self.path("said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(out, 1)
-            os.dup2(out, 2)
-            os.chdir(self.folder)
-            resource.setrlimit(resource.RLIMIT_CPU, (cli.TIMEOUT, cli.TIMEOUT))  # what takes longer is no reader
-            os.execv(cli.GRAFT, [cli.GRAFT, *map(str, arguments)])
-        _, status, usage = os.wait4(pid, 0)
+        with open(self.path("said"), "w") as out:
+            ran = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCHER, str(cli.TIMEOUT), cli.GRAFT, *map(str, arguments)],
+                                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=out, text=True, check=True)
+        status, peak = map(int, ran.stdout.split())
         with open(self.path("said"), errors="replace") as file:
             said = file.read()
         self.assertTrue(os.WIFEXITED(status) and os.WEXITSTATUS(status) in (0, 1), said[-300:])
         if os.WEXITSTATUS(status) == 1:
             self.assertIn("graft: ", said)
             self.assertLess(len(said), 4096, "a sentence")
-        return usage.ru_maxrss * 1024, said
+        return peak * 1024, said
 
     def bounded(self, name, data, *command, unpacked=0):
         self.write(name, data)
