@@ -239,6 +239,14 @@ const Value* Value::find(std::string_view name) const {
 
 Result<Value> parse(std::string_view text) { return Parser(text).parse(); }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    length = utf8_length(text.substr(at));
+    if (length == 0) return false;
+  }
+  return true;
+}
+
 std::string quoted(std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   constexpr std::string_view kNames = "bfnrt", kMeanings = "\b\f\n\r\t";

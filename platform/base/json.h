@@ -40,6 +40,8 @@ inline constexpr int kMaxDepth = 64;
 /// corrupt where `text` is no JSON, or no UTF-8, or nests deeper than kMaxDepth; the sentence says where.
 Result<Value> parse(std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 /// `text` as a JSON string, quotes included; a byte that is no UTF-8 becomes U+FFFD.
 std::string quoted(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "platform/base/json.h"
 #include "platform/base/numbers.h"
 
 namespace graft::data {
@@ -35,7 +36,7 @@ Result<char> find_delimiter(const DataFile& file) {
   const std::size_t begin = text.find_first_not_of("\r\n");
   std::size_t commas = 0, semicolons = 0, tabs = 0;
   bool quoted = false;
-  for (std::size_t i = begin; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+  for (std::size_t i = begin; i < text.size() && (quoted || (text[i] != '\n' && text[i] != '\r')); ++i) {
     if (text[i] == '"') quoted = !quoted;
     if (quoted) continue;
     commas += text[i] == ',' ? 1 : 0;
@@ -113,7 +114,11 @@ Result<bool> CsvReader::next(std::vector<std::string>& fields) {
     if (offset_ - row_offset_ > kMaxRowBytes) return fail(cat("is longer than ", kMaxRowBytes, " bytes"));
     std::string& field = fields[count - 1];
     if (c == kEnd || c == '\n') break;
-    if (c == '\r') continue;
+    if (c == '\r') {  // a line may end in it alone
+      GRAFT_TRY_ASSIGN(const int after, get());
+      if (after != '\n' && after != kEnd) --offset_;
+      break;
+    }
     if (c == delimiter_) {
       if (count == kMaxColumns) return fail(cat("has more than ", kMaxColumns, " columns"));
       open_field();
@@ -128,6 +133,9 @@ Result<bool> CsvReader::next(std::vector<std::string>& fields) {
     }
   }
   fields.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!json::is_utf8(fields[i])) return fail(cat("is not text in UTF-8: its column ", i));
+  }
   return true;
 }
 

@@ -10,8 +10,8 @@
 
 namespace graft::data {
 
-/// Reads rows one after another from any row's start. Line ends are LF or CRLF; a byte order mark is skipped; lines
-/// without a character are skipped.
+/// Reads rows one after another from any row's start. Line ends are LF, CRLF or CR; a byte order mark is skipped;
+/// lines without a character are skipped.
 class CsvReader {
  public:
   CsvReader(const DataFile& file, char delimiter) : file_(&file), delimiter_(delimiter) {}
@@ -22,7 +22,7 @@ class CsvReader {
   std::uint64_t row_offset() const { return row_offset_; }
 
   /// The next row's fields, unquoted; false at the end. Reuses the strings' memory. corrupt: an open quote at the end,
-  /// text after a closing quote, or a row longer than kMaxRowBytes.
+  /// text after a closing quote or not in UTF-8, or a row longer than kMaxRowBytes.
   Result<bool> next(std::vector<std::string>& fields);
 
   static constexpr std::uint64_t kMaxRowBytes = 16u << 20;

@@ -209,7 +209,7 @@ class CsvScan {
     for (const std::string& name : options_.classes) known.try_emplace(name, static_cast<std::int32_t>(known.size()));
     for (const auto& [name, number] : field.classes) {
       if (!known.contains(name)) {
-        return invalid("\"", file_.path(), "\" holds the class \"", name.substr(0, 40), "\", which is none of the ",
+        return invalid("\"", file_.path(), "\" holds the class \"", shown(name), "\", which is none of the ",
                        known.size(), " that the model was trained on.");
       }
     }

@@ -124,6 +124,10 @@ Status parse_dictionary(std::string_view text, NpyHeader& header) {
 
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> bytes) {
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (file.starts_with("PK\x03\x04")) {
+    return unsupported("It is a .npz file (a zip file of arrays); save the array in a .npy file.");
+  }
+  if (file.starts_with("\x1f\x8b")) return unsupported("It is compressed by gzip, which a .npy file may not be.");
   if (file.substr(0, kMagic.size()) != kMagic || file.size() < 12) {
     return corrupt("It is not a .npy file: it does not start with NumPy's mark.");
   }

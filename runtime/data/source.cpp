@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/base/checked.h"
+#include "platform/base/json.h"
 
 namespace graft::data {
 namespace {
@@ -157,6 +158,9 @@ Status check_fields(std::span<const Field> fields) {
   constexpr std::uint64_t kMaxFieldBytes = 1ull << 32;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     const Field& field = fields[f];
+    for (const std::string& name : field.classes) {  // models store them as JSON
+      if (!json::is_utf8(name)) return invalid("The name of a class is not text in UTF-8: ", json::quoted(name), ".");
+    }
     if (!field.shape.is_constant()) {
       return invalid("Field \"", field.name, "\" of a data set has the shape ", field.shape.text(),
                      "; a sample's shape must be made of numbers alone.");

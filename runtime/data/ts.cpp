@@ -1,5 +1,7 @@
 // ts:FILE: the text files of the UCR and UEA archives of time series, for classification and regression.
 #include <algorithm>
+#include <bit>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -31,7 +33,7 @@ class Reader {
       while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
       if (line.empty() || line[0] == '#') continue;
       if (line[0] == '@') {
-        in_data_ = in_data_ || line.starts_with("@data");
+        GRAFT_TRY(property(line));
         continue;
       }
       if (!in_data_) return corrupt("Line ", number_, " of \"", file_.path(), "\" stands before @data.");
@@ -41,7 +43,28 @@ class Reader {
     return std::move(series_);
   }
 
+  /// @targetlabel true: not names of classes.
+  bool labels_are_numbers() const { return labels_are_numbers_; }
+
  private:
+  /// "@timeStamps false": those that change what a line of data means.
+  Status property(std::string line) {
+    std::ranges::transform(line, line.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::replace(line, '\t', ' ');
+    const std::size_t space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    const std::size_t value = line.find_first_not_of(' ', space);
+    const bool on = value != std::string::npos && line.compare(value, 4, "true") == 0;
+    if (name == "@data") in_data_ = true;
+    if (name == "@targetlabel") labels_are_numbers_ = on;
+    if (name == "@timestamps" && on) {
+      return unsupported("\"", file_.path(),
+                         "\" has a time beside each value (@timeStamps true); save the values alone.");
+    }
+    if (name == "@classlabel" && !on) labels_missing_ = true;
+    return {};
+  }
+
   Result<bool> next(std::string& line) {
     line.clear();
     bool any = false;
@@ -66,7 +89,9 @@ class Reader {
   /// "1,2,3:4,5,6:label".
   Status add(const std::string& line) {
     const auto parts = split(line, ':');
-    if (parts.size() < 2) return corrupt("Line ", number_, " of \"", file_.path(), "\" has no label.");
+    if (parts.size() < 2 || (labels_missing_ && !labels_are_numbers_)) {
+      return corrupt("Line ", number_, " of \"", file_.path(), "\" has no label.");
+    }
     Series one;
     one.label = parts.back();
     for (std::size_t d = 0; d + 1 < parts.size(); ++d) {
@@ -101,6 +126,8 @@ class Reader {
   std::uint64_t offset_ = 0;
   std::uint64_t number_ = 0;  // of the line, from 1
   bool in_data_ = false;
+  bool labels_are_numbers_ = false;
+  bool labels_missing_ = false;  // @classLabel false
 };
 
 struct TsOptions {
@@ -112,14 +139,14 @@ struct TsOptions {
 
 class TsSource final : public Source {
  public:
-  TsSource(std::vector<Series> series, std::vector<std::int32_t> labels, std::vector<std::string> classes,
-           TsOptions options)
+  /// `label`: how each of `labels` is meant.
+  TsSource(std::vector<Series> series, std::vector<std::uint32_t> labels, Field label, TsOptions options)
       : series_(std::move(series)), labels_(std::move(labels)), options_(std::move(options)) {
     const Shape shape = options_.steps_first ? Shape{options_.length, options_.dimensions}
                                              : Shape{options_.dimensions, options_.length};
     fields_.push_back({"features", DType::f32, shape, Role::feature});
     if (!options_.lengths.empty()) fields_.push_back({options_.lengths, DType::i32, Shape{}, Role::feature, true, {}});
-    fields_.push_back({"label", DType::i32, Shape{}, Role::label, false, std::move(classes)});
+    fields_.push_back(std::move(label));
   }
   const std::vector<Field>& fields() const override { return fields_; }
   std::optional<std::uint64_t> size() const override { return series_.size(); }
@@ -147,10 +174,47 @@ class TsSource final : public Source {
 
  private:
   std::vector<Series> series_;
-  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> labels_;
   TsOptions options_;
   std::vector<Field> fields_;
 };
+
+/// The classes of the model, or those that there are, by the order of names.
+Result<std::vector<std::uint32_t>> classes_of(const std::vector<Series>& series, const DataFile& file, const Opening& o,
+                                              Field& label) {
+  std::map<std::string, std::uint32_t, std::less<>> numbers;
+  label.classes = o.hints.classes;
+  for (const Series& one : series) numbers.try_emplace(one.label, 0);
+  if (label.classes.empty()) {
+    for (const auto& [name, number] : numbers) label.classes.push_back(name);
+  }
+  for (auto& [name, number] : numbers) {
+    const auto found = std::ranges::find(label.classes, name);
+    if (found == label.classes.end()) {
+      return invalid("\"", file.path(), "\" holds the class \"", shown(name), "\", which is none of the ",
+                     label.classes.size(), " that the model was trained on.");
+    }
+    number = static_cast<std::uint32_t>(found - label.classes.begin());
+  }
+  std::vector<std::uint32_t> labels;
+  for (const Series& one : series) labels.push_back(numbers[one.label]);
+  return labels;
+}
+
+Result<std::vector<std::uint32_t>> numbers_of(const std::vector<Series>& series, const DataFile& file, Field& label) {
+  label.dtype = DType::f32;
+  label.shape = Shape{1};
+  std::vector<std::uint32_t> labels;
+  for (const Series& one : series) {
+    double value = 0;
+    if (!parse_number(one.label, value) || std::abs(value) > std::numeric_limits<float>::max()) {
+      return corrupt("Series ", labels.size(), " of \"", file.path(), "\" has the label \"", shown(one.label),
+                     "\", which is not a number that float can hold.");
+    }
+    labels.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+  }
+  return labels;
+}
 
 }  // namespace
 
@@ -159,7 +223,8 @@ OpenResult open_ts_spec(const Opening& o) {
   GRAFT_TRY_ASSIGN(const DataFile file, DataFile::open(o.spec.arguments[0], o.files));
   if (file.size() > kMaxBytes) return invalid("\"", file.path(), "\" has more than ", kMaxBytes, " bytes.");
   GRAFT_TRY(expect_utf8(file));
-  GRAFT_TRY_ASSIGN(std::vector<Series> series, Reader(file).read());
+  Reader reader(file);
+  GRAFT_TRY_ASSIGN(std::vector<Series> series, reader.read());
   TsOptions options;
   options.dimensions = static_cast<std::int64_t>(series[0].values.size() / series[0].length);
   std::uint64_t longest = 0;
@@ -177,24 +242,10 @@ OpenResult open_ts_spec(const Opening& o) {
     const auto& dims = o.hints.inputs[0].dims;
     options.steps_first = dims[1] == options.dimensions && dims[0] != options.dimensions;
   }
-  std::map<std::string, std::int32_t, std::less<>> numbers;
-  std::vector<std::string> classes = o.hints.classes;
-  for (const Series& one : series) numbers.try_emplace(one.label, -1);
-  if (classes.empty()) {
-    for (const auto& [name, number] : numbers) classes.push_back(name);
-  }
-  for (auto& [name, number] : numbers) {
-    const auto found = std::ranges::find(classes, name);
-    if (found == classes.end()) {
-      return invalid("\"", file.path(), "\" holds the class \"", shown(name), "\", which is none of the ",
-                     classes.size(), " that the model was trained on.");
-    }
-    number = static_cast<std::int32_t>(found - classes.begin());
-  }
-  std::vector<std::int32_t> labels;
-  for (const Series& one : series) labels.push_back(numbers[one.label]);
-  auto source =
-      std::make_unique<TsSource>(std::move(series), std::move(labels), std::move(classes), std::move(options));
+  Field label{"label", DType::i32, Shape{}, Role::label, false, {}};
+  GRAFT_TRY_ASSIGN(std::vector<std::uint32_t> labels,
+                   reader.labels_are_numbers() ? numbers_of(series, file, label) : classes_of(series, file, o, label));
+  auto source = std::make_unique<TsSource>(std::move(series), std::move(labels), std::move(label), std::move(options));
   GRAFT_TRY(check_fields(source->fields()));
   return std::unique_ptr<Source>(std::move(source));
 }

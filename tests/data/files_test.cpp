@@ -15,9 +15,9 @@
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
 #include "tests/support/files/fault_files.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tests/support/paths.h"
 #include "tests/support/samples.h"
-#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::files_test {
 namespace {
@@ -300,6 +300,30 @@ TEST_F(Files, CsvDelimiters) {
               std::string::npos);
   }
   EXPECT_NE(says(std::string("a\0,\0b\0", 6)).find("is not text in UTF-8: its byte 1 is 0."), std::string::npos);
+  EXPECT_NE(says("a,y\n1,caf\xe9\n2,th\xe9\n").find("begins at byte 4 is not text in UTF-8: its column 1."),
+            std::string::npos);
+  EXPECT_NE(says("a,caf\xe9\n1,2\n").find("not text in UTF-8: its column 1."), std::string::npos);
+  EXPECT_EQ(first("a,y\n1,caf\xc3\xa9\n"), (std::vector<double>{1, 0}));
+}
+
+TEST_F(Files, CsvLinesMayEndInCarriageReturns) {
+  for (const std::string& text : {"1,2.5,0\r3,4,1\r", "a,b,y\r1,2.5,0\r\r3,4,1", "a,b,y\r1,2.5,0\n3,4,1\r\n"}) {
+    const auto source = open_spec("csv:" + folder_.write("t.csv", text));
+    ASSERT_TRUE(source.ok()) << source.status().message();
+    EXPECT_EQ((*source)->size(), 2u);
+    EXPECT_EQ(sample_of(**source, 0), (std::vector<double>{1, 2.5, 0}));
+    EXPECT_EQ(sample_of(**source, 1), (std::vector<double>{3, 4, 1}));
+  }
+  EXPECT_EQ(message(open_spec("csv:" + folder_.write("t.csv", "a;y\r1,5;0\r"))).find("1 column"), std::string::npos);
+}
+
+TEST_F(Files, NamesOfClassesAreUtf8) {
+  for (const char* name : {"caf\xe9", "\xed\xa0\x80", "\xc0\xaf"}) {
+    const Field field{"label", DType::i32, Shape{}, Role::label, false, {"tea", name}};
+    EXPECT_NE(std::string(check_fields({&field, 1}).message()).find("not text in UTF-8"), std::string::npos) << name;
+  }
+  const Field field{"label", DType::i32, Shape{}, Role::label, false, {"tea", "caf\xc3\xa9", "\xf0\x9f\x8d\xb5"}};
+  EXPECT_TRUE(check_fields({&field, 1}).ok());
 }
 
 TEST_F(Files, NpyIntegersBeyond32BitsAreFloats) {

@@ -14,9 +14,9 @@
 #include "runtime/data/loader.h"
 #include "runtime/data/sound.h"
 #include "runtime/data/spec.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tests/support/paths.h"
 #include "tests/support/samples.h"
-#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::media_test {
 namespace {
@@ -528,6 +528,16 @@ TEST(Ts, SeriesOfUnequalLengthsArePadded) {
   says(head + "1,?:a\n", "Line 4 of");
   says(head + "1,2:3:a\n", "dimensions of 2 and 1 values");
   says(head + "1,2:a\n1,2:3,4:a\n", "has 2 dimensions, but the first has 1");
+  says("@timeStamps\ttrue\n" + head + "(0,1),(1,2):a\n", "a time beside each value (@timeStamps true)");
+  says("@classLabel false\n" + head + "1,2:3,4\n", "Line 5 of \"" + path + "\" has no label");
+  const std::string numbers = "@targetLabel true\n@classLabel false\n" + head;
+  folder.write("x.ts", numbers + "1,2:-2.5\n3,4:7\n");
+  const auto real = open_spec("ts:" + path).value();
+  EXPECT_EQ(real->fields()[1].dtype, DType::f32);
+  EXPECT_TRUE(real->fields()[1].classes.empty());
+  EXPECT_EQ(test::sample_of(*real, 0), (std::vector<double>{1, 2, -2.5}));
+  EXPECT_EQ(test::sample_of(*real, 1), (std::vector<double>{3, 4, 7}));
+  says(numbers + "1,2:fast\n", "Series 0 of \"" + path + "\" has the label \"fast\"");
 }
 
 }  // namespace

@@ -132,6 +132,8 @@ TEST(Npy, NumbersThatDoNotFitAreNamed) {
 TEST(Npy, HeadersThatLieAreRefused) {
   const Bytes four = bytes_of<float>({1});
   EXPECT_REFUSED(Bytes(), "NumPy's mark");
+  EXPECT_REFUSED((bytes_of<char>({'P', 'K', 3, 4})), "a .npz file");
+  EXPECT_REFUSED((bytes_of<char>({'\x1f', '\x8b'})), "compressed by gzip");
   EXPECT_REFUSED(file_with("{}", four, 4), "version 4.0");
   EXPECT_REFUSED(file_with("{}", four), "lacks descr");
   EXPECT_REFUSED(file_with("{'descr': '<f4'", four), "not closed");
