@@ -171,6 +171,22 @@ class Fields(cli.CliTest):
         self.change("tokenizer_config", clean_up_tokenization_spaces=True)
         self.assertIn("clean_up_tokenization_spaces", self.graft("convert", "model", "-o", "m.graft"))
 
+    def test_what_sentence_transformers_does_to_texts_is_told(self):
+        def written(name, value):
+            with open(self.path(f"model/{name}.json"), "w") as out:
+                json.dump(value, out)
+
+        asked = ("do_lower_case", "max_seq_length", "default_prompt_name")
+        written("modules", [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}])
+        prompts = {"query": "Find: ", "document": ""}
+        for cut, texts, told in (({"max_seq_length": 3, "do_lower_case": True}, {"default_prompt_name": "query"}, True),
+                                 ({"max_seq_length": 4096, "do_lower_case": False}, {"default_prompt_name": None}, False),
+                                 ({"max_seq_length": None}, {"default_prompt_name": "document"}, False)):
+            written("sentence_bert_config", cut)
+            written("config_sentence_transformers", {"prompts": prompts, **texts})
+            said = self.graft("convert", "model", "-o", "m.graft")
+            self.assertEqual([field in said for field in asked], [told] * 3, said)
+
     def test_windows_that_are_off(self):
         for family in ("mistral", "qwen2"):
             self.change("config", model_type=family, sliding_window=3, max_window_layers=0, use_sliding_window=True)

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
+#include "platform/base/numbers.h"
 #include "platform/base/text.h"
 #include "runtime/language/text_inputs.h"
 #include "tools/convert/common/json_access.h"
@@ -44,6 +46,32 @@ std::optional<Pooling> read_pooling(const Json& config) {
   return modes == 1 ? out : std::nullopt;
 }
 
+/// What sentence-transformers does to a text before the network, and graft embed does not.
+void note_texts(os::FileSystem& files, const std::string& folder, const Model& model, Report& report) {
+  const Json cut = json_of(files, folder + "/sentence_bert_config.json");
+  if (cut.is_object()) {
+    if (flag_member(cut, "do_lower_case", false)) {
+      report.notes.push_back(
+          "sentence_bert_config.json asks for lower case (do_lower_case); graft embed takes texts as they are.");
+    }
+    const auto length = integer_member(cut, "max_seq_length", 1, std::numeric_limits<std::int32_t>::max());
+    const auto context = model.metadata.find(kMetaContext);
+    std::int64_t most = 0;
+    if (length.ok() && context != model.metadata.end() && whole_number(context->second, most) && *length < most) {
+      report.notes.push_back(cat("sentence_bert_config.json cuts texts to ", *length,
+                                 " tokens (max_seq_length); graft embed takes up to ", most, "."));
+    }
+  }
+  const Json texts = json_of(files, folder + "/config_sentence_transformers.json");
+  const std::string_view name = string_member(texts, "default_prompt_name");
+  const Json* prompts = member(texts, "prompts");
+  if (name.empty() || prompts == nullptr) return;
+  const std::string_view prompt = string_member(*prompts, std::string(name).c_str());
+  if (prompt.empty()) return;
+  report.notes.push_back(cat("config_sentence_transformers.json puts \"", shown(prompt),
+                             "\" before each text (default_prompt_name); graft embed puts nothing there."));
+}
+
 OrderedJson module_entry(int index, const char* path, const char* type) {
   return {{"idx", index},
           {"name", std::to_string(index)},
@@ -82,6 +110,7 @@ void add_sentence_modules(os::FileSystem& files, const std::string& folder, Mode
     }
   }
   if (pooling) remember_pooling(*pooling, normalize, model.metadata);
+  note_texts(files, folder, model, report);
 }
 
 Status write_sentence_modules(os::FileSystem& files, const std::string& folder, const Model& model, std::int64_t width,
