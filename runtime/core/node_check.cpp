@@ -20,10 +20,12 @@ Status check_range(const AttrSpec& spec, const AttrValue& value) {
   const auto* const whole = std::get_if<std::int64_t>(&value);
   const double x = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
   if (x >= spec.low && x <= spec.high) return ok_status();
-  const std::string is =
-      cat("The attribute \"", spec.name, "\" is ", whole != nullptr ? cat(*whole) : cat(x), "; it must ");
-  if (spec.high < AttrSpec::kFinite) return invalid(is, "lie in [", spec.low, ", ", spec.high, "].");
-  if (whole != nullptr) return invalid(is, "be ", spec.low, " or more.");
+  const auto text = [&](double number) {
+    return whole != nullptr ? cat(static_cast<std::int64_t>(number)) : cat(number);
+  };
+  const std::string is = cat("The attribute \"", spec.name, "\" is ", text(x), "; it must ");
+  if (spec.high < AttrSpec::kFinite) return invalid(is, "lie in [", text(spec.low), ", ", text(spec.high), "].");
+  if (whole != nullptr) return invalid(is, "be ", text(spec.low), " or more.");
   return invalid(is, "be finite", spec.low > -AttrSpec::kFinite ? cat(" and at least ", spec.low) : "", ".");
 }
 
