@@ -15,9 +15,9 @@
 #include "runtime/data/random.h"
 #include "runtime/data/spec.h"
 #include "tests/support/files/fault_files.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tests/support/paths.h"
 #include "tests/support/samples.h"
-#include "tests/support/files/temporary_folder.h"
 
 namespace graft::data::files_test {
 namespace {
@@ -372,6 +372,14 @@ TEST(Digits, SpecAndSource) {
   ASSERT_EQ(values.size(), 785u);
   EXPECT_EQ(values.back(), label);
   EXPECT_EQ(values[300], image[300] / 255.0f);
+}
+
+TEST(Digits, OfFewerClasses) {
+  const auto source = open_spec("digits:?classes=9&count=90").value();
+  std::vector<int> count(10, 0);
+  for (std::uint64_t i = 0; i < 90; ++i) ++count[static_cast<std::size_t>(sample_of(*source, i).back())];
+  EXPECT_EQ(count, (std::vector<int>{10, 10, 10, 10, 10, 10, 10, 10, 10, 0}));
+  EXPECT_FALSE(open_spec("digits:?classes=11").ok());
 }
 
 TEST(Spec, ErrorsAreOneSentence) {
