@@ -11,7 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
-import unittest
+import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/cli"))
@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests/cli"))
 import cli  # noqa: E402
 
 DATA = pathlib.Path(os.environ.get("GRAFT_TEST_DATA", ROOT / "../shared/data")).resolve()
+RECIPES = ROOT / "tools/graft/recipes"
 FACTS = ["data", "license", "size", "sha256", "memory", "time", "result", "measured"]
 
 
@@ -33,15 +34,15 @@ class RecipesTest(cli.CliTest):
             self.skipTest(f"{DATA / name} is not there")
         return str(DATA / name)
 
-    def run_recipe(self, name, **environment):
-        """Writes the recipe and runs it as its last line says; returns what it prints."""
-        said = self.graft("recipes", "get", name, "recipe")
+    def run_recipe(self, name, folder="recipe", fails=False, **environment):
+        """Writes the recipe and runs it as the last line says; returns what it prints, and its errors at the end."""
+        said = self.graft("recipes", "get", name, folder)
         command = said.splitlines()[-1].removeprefix("Next: ")
         done = subprocess.run(command, shell=True, cwd=self.folder, capture_output=True, text=True, timeout=600,
                               env=dict(os.environ, PATH=f"{self.path('bin')}:{os.environ['PATH']}", GRAFT_RECIPE_SMALL="1",
                                        **environment))
-        self.assertEqual(done.returncode, 0, f"{done.stdout}\n{done.stderr}")
-        return done.stdout
+        self.assertEqual(done.returncode != 0, fails, f"{done.stdout}\n{done.stderr}")
+        return done.stdout + done.stderr
 
     def accuracies(self, said):
         """Of the lines of graft eval, in percent."""
@@ -52,11 +53,11 @@ class Command(RecipesTest):
     def test_list(self):
         recipes = json.loads(self.graft("recipes", "--json"))
         listed = self.graft("recipes")
-        sources = {path.name: path for path in (ROOT / "tools/graft/recipes").iterdir()}
+        sources = {path.name: path for path in RECIPES.iterdir() if path.is_dir()}
         self.assertEqual([recipe["name"] for recipe in recipes], sorted(sources))
         for recipe in recipes:
             with self.subTest(recipe["name"]):
-                self.assertEqual(recipe["files"], sorted(path.name for path in sources[recipe["name"]].iterdir()))
+                self.assertEqual(recipe["files"], sorted(["common.sh", *(path.name for path in sources[recipe["name"]].iterdir())]))
                 self.assertEqual([fact for fact in recipe if fact in FACTS], FACTS)
                 self.assertTrue(all(recipe[fact] for fact in FACTS))
                 for shown in (recipe["name"], recipe["title"], recipe["memory"], recipe["time"]):
@@ -65,12 +66,12 @@ class Command(RecipesTest):
 
     def test_get_writes_the_files_and_replaces_none(self):
         said = self.graft("recipes", "get", "add-class", "a folder/inner")
-        self.assertEqual(said, "Wrote a folder/inner: README.md, run.sh, train.json.\nNext: sh 'a folder/inner/run.sh'\n")
-        for file in (ROOT / "tools/graft/recipes/add-class").iterdir():
+        self.assertEqual(said, "Wrote a folder/inner: README.md, common.sh, run.sh, train.json.\nNext: sh 'a folder/inner/run.sh'\n")
+        for file in [RECIPES / "common.sh", *(RECIPES / "add-class").iterdir()]:
             self.assertEqual(pathlib.Path(self.path("a folder/inner"), file.name).read_bytes(), file.read_bytes())
         self.fails("recipes", "get", "add-class", "a folder/inner", says=["README.md\" exists already"])
         os.remove(self.path("a folder/inner/README.md"))
-        self.fails("recipes", "get", "add-class", "a folder/inner", says=["run.sh\" exists already"])
+        self.fails("recipes", "get", "add-class", "a folder/inner", says=["common.sh\" exists already"])
         self.assertFalse(os.path.exists(self.path("a folder/inner/README.md")))
 
     def test_what_is_unknown(self):
@@ -81,9 +82,15 @@ class Command(RecipesTest):
         self.refused("recipes", "gte", names="did you mean get?")
 
     def test_scripts_are_posix_shell(self):
-        for script in (ROOT / "tools/graft/recipes").glob("*/run.sh"):
+        for script in RECIPES.glob("**/*.sh"):
             done = subprocess.run(["sh", "-n", script], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""), script)
+
+    def test_damaged_data_are_refused(self):
+        data = pathlib.Path(self.data("sensor-ucr-uea"), "BasicMotions_TRAIN.ts").read_bytes()
+        pathlib.Path(self.path("BasicMotions_TRAIN.ts")).write_bytes(data[:-1])
+        said = self.run_recipe("watch-gestures", fails=True, DATA=self.folder)
+        self.assertIn("BasicMotions_TRAIN.ts is not the file that this recipe was measured with", said)
 
 
 class Recipe(RecipesTest):
@@ -128,6 +135,28 @@ class Recipe(RecipesTest):
         self.assertLessEqual(budget, 256 << 20)
         self.assertLessEqual(last, 64 << 20)
         self.assertIn("<svg", pathlib.Path(self.path("recipe/memory.html")).read_text())
+
+    def test_sensor_forecast(self):
+        said = self.run_recipe("sensor-forecast")
+        yesterday, now, network = (float(number) for number in re.findall(r"(?:yesterday\"|now\"|network): ([\d.]+)", said))
+        self.assertLess(yesterday, now)  # the series has days
+        self.assertLess(network, 0.9 * yesterday)
+        pathlib.Path(self.path("mine.txt")).write_text("".join(f"{hour % 24}\n" for hour in range(600)))
+        self.assertIn('"as yesterday": 0.00;', self.run_recipe("sensor-forecast", "mine", READINGS=self.path("mine.txt")))
+
+    def test_watch_gestures(self):
+        data = self.data("sensor-ucr-uea")
+        said = self.run_recipe("watch-gestures", DATA=data)
+        self.assertGreater(self.accuracies(said)[-1], 80)  # 25 is a guess
+        budget, taken = 512, float(re.search(r"([\d.]+) KiB of device memory", said)[1])
+        self.assertLessEqual(taken, budget)
+
+    def test_spoken_commands(self):
+        with tarfile.open(pathlib.Path(self.data("audio-fsdd-digits"), "recordings.tar.gz")) as archive:
+            archive.extractall(self.path("speech"))
+        before, after, _, both = self.accuracies(self.run_recipe("spoken-commands", DATA=self.path("speech")))
+        self.assertGreater(after, before + 15)
+        self.assertGreater(both, 60)  # 10 is a guess
 
 
 if __name__ == "__main__":

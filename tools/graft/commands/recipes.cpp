@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "recipe_files.h"  // kRecipeFiles: {"NAME/FILE", contents}, sorted (tools/graft/CMakeLists.txt)
+#include "recipe_files.h"  // kRecipeFiles: {"NAME/FILE", contents}, and {"FILE", contents} for each recipe (tools/graft/CMakeLists.txt)
 #include "tools/common/files.h"
 #include "tools/common/help.h"
 #include "tools/common/terminal.h"
@@ -57,10 +57,15 @@ std::map<std::string, Recipe> all_recipes() {
   std::map<std::string, Recipe> recipes;
   for (const auto& [path, text] : kRecipeFiles) {
     const std::size_t slash = path.find('/');
+    if (slash == path.npos) continue;
     const std::string_view file = path.substr(slash + 1);
     Recipe& recipe = recipes[std::string(path.substr(0, slash))];
     recipe.files.emplace(file, text);
     if (file == "README.md") read_facts(text, recipe);
+  }
+  for (const auto& [path, text] : kRecipeFiles) {
+    if (path.find('/') != path.npos) continue;
+    for (auto& [name, recipe] : recipes) recipe.files.emplace(path, text);
   }
   return recipes;
 }

@@ -2,7 +2,7 @@
 # A class added later: README.md says what comes out. GRAFT_RECIPE_SMALL=1: less training, for a first look.
 set -eu
 cd "$(dirname "$0")"
-graft() { echo "\$ graft $*" >&2; command graft "$@"; }
+. ./common.sh
 first=6000 later=1500
 [ "${GRAFT_RECIPE_SMALL:-}" ] && first=1800 later=800
 

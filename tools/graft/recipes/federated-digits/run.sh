@@ -2,7 +2,7 @@
 # Federated digits: README.md says what comes out. GRAFT_RECIPE_SMALL=1: fewer clients and rounds, for a first look.
 set -eu
 cd "$(dirname "$0")"
-graft() { echo "\$ graft $*" >&2; command graft "$@"; }
+. ./common.sh
 count=3000 clients=20 rounds=6
 [ "${GRAFT_RECIPE_SMALL:-}" ] && count=600 clients=6 rounds=3
 

@@ -4,7 +4,7 @@
 # or a file of graft devices --json. BATCH=N: samples of a step.
 set -eu
 cd "$(dirname "$0")"
-graft() { echo "\$ graft $*" >&2; command graft "$@"; }
+. ./common.sh
 # What a budget needs, the first plan's memory, and the verdicts.
 facts() { awk '/^With|^Computing|^A micro-batch|step takes about|^It fits|^graft: Training/ || /^  total/ && !totals++' "$1"; }
 model=${MODEL:-resnet18.graft} layers=${LAYERS:-conv*,bn*,layer*} phone=${PHONE:-adreno-630} batch=${BATCH:-8}

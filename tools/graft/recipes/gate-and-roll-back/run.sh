@@ -2,7 +2,7 @@
 # Gate and roll back: README.md says what comes out. GRAFT_RECIPE_SMALL=1: less training, for a first look.
 set -eu
 cd "$(dirname "$0")"
-graft() { echo "\$ graft $*" >&2; command graft "$@"; }
+. ./common.sh
 count=4000
 [ "${GRAFT_RECIPE_SMALL:-}" ] && count=1600
 
