@@ -158,6 +158,52 @@ class Recipe(RecipesTest):
         self.assertGreater(after, before + 15)
         self.assertGreater(both, 60)  # 10 is a guess
 
+    def test_photo_sorter(self):
+        with tarfile.open(pathlib.Path(self.data("img-cifar10-jpg"), "cifar10-jpg.tar.gz")) as archive:
+            archive.extractall(self.path("photos"))
+        network = "pretrainedResnet.tflite"
+        pathlib.Path(self.path("photos"), network).write_bytes(pathlib.Path(self.data("tflite-mlperf-tiny"), network).read_bytes())
+        said = self.run_recipe("photo-sorter", DATA=self.path("photos"))
+        self.assertGreater(self.accuracies(said)[-1], 60)  # 33 is a guess
+        self.assertLess(float(re.search(r"Training 2 tensors .*: ([\d.]+) MiB", said)[1]), 64)
+
+    def test_defects(self):
+        said = self.run_recipe("defects")
+        self.assertGreater(self.accuracies(said)[-1], 80)  # 50 is a guess
+        self.assertEqual(len(list(pathlib.Path(self.path("recipe/pictures/train")).glob("*/*.bmp"))), 40)
+
+    def test_keyboard(self):
+        said = self.run_recipe("keyboard", MODEL=self.data("llm-tinystories-656k"), DATA=self.data("text-tinyshakespeare"))
+        before = [float(number) for number in re.findall(r"^before: .*perplexity ([\d.]+)", said, re.M)]
+        after = [float(number) for number in re.findall(r"^  after it: .*perplexity ([\d.]+)", said, re.M)]
+        self.assertEqual((len(before), len(after)), (3, 3))
+        self.assertLess(after[0], 0.7 * before[0])
+        # A night begins with the adapter of the night before, or with the one before that, where the gate refused.
+        for night in (1, 2):
+            self.assertAlmostEqual(before[night], min(before[night - 1], after[night - 1]), delta=1e-3 * before[night])
+        self.assertTrue(os.path.exists(self.path("recipe/keyboard.graft")))
+
+    def test_notes_search(self):
+        said = self.run_recipe("notes-search", MODEL=self.data("llm-tinystories-656k"), DATA=self.data("text-instruct-rasbt"))
+        found = [float(percent) for percent in re.findall(r"held-out .*accuracy ([\d.]+)%", said)]
+        self.assertGreater(found[-1], found[0] + 5)  # of 20 notes each
+        self.assertEqual(len(re.findall(r"^-?[01]\.\d{3} \S", said, re.M)), 3)
+        # A note finds itself.
+        with open(self.path("recipe/notes.jsonl")) as file:
+            note = next(text for text in (json.loads(line)["text"] for line in file) if not re.search(r"[\"\\\\]", text))
+        done = subprocess.run(["sh", self.path("recipe/search.sh"), note], capture_output=True, text=True,
+                              env=dict(os.environ, PATH=f"{self.path('bin')}:{os.environ['PATH']}"))
+        self.assertIn(f"1.000 {note}", done.stdout.splitlines()[1], done.stderr)
+
+    def test_lora_smollm2(self):
+        said = self.run_recipe("lora-smollm2", MODEL=self.data("llm-tinystories-656k"), DATA=self.data("text-instruct-rasbt"),
+                               BUDGET="8MiB")
+        held_out = [float(number) for number in re.findall(r"held-out .*perplexity ([\d.]+)", said)]
+        self.assertLess(held_out[-1], 0.8 * held_out[0])
+        self.assertLessEqual(float(re.search(r"([\d.]+) MiB of device memory", said)[1]), 8)
+        self.assertTrue(os.path.exists(self.path("recipe/peft/adapter_model.safetensors")))
+        self.assertEqual(pathlib.Path(self.path("recipe/adapter.gguf")).read_bytes()[:4], b"GGUF")
+
 
 if __name__ == "__main__":
     cli.main()
