@@ -1,11 +1,8 @@
 #!/bin/sh
 # Gestures on a watch: README.md says what comes out. DATA=FOLDER: where the two files are, if they are here already.
-# GRAFT_RECIPE_SMALL=1: less training, for a first look.
 set -eu
 cd "$(dirname "$0")"
 . ./common.sh
-epochs=40
-[ "${GRAFT_RECIPE_SMALL:-}" ] && epochs=15
 
 base=https://github.com/aeon-toolkit/aeon/raw/a101ddc8b35a/aeon/datasets/data/BasicMotions
 fetch BasicMotions_TRAIN.ts "$base/BasicMotions_TRAIN.ts" 8dc43cc6306cb679c888c01e26f91772ac4441a916da43bac8b79734a538b9d6
@@ -13,5 +10,5 @@ fetch BasicMotions_TEST.ts "$base/BasicMotions_TEST.ts" 79213102bc6fca1a398ad98c
 
 graft convert --example series -o series.onnx
 graft convert series.onnx -o untrained.graft
-graft train untrained.graft --config train.json --epochs "$epochs" -o gestures.graft
+graft train untrained.graft --config train.json -o gestures.graft
 graft eval gestures.graft --data ts:BasicMotions_TEST.ts --confusion confusion.svg
