@@ -268,6 +268,19 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
   endforeach()
 endif()
 
+# `graft recipes`, and each recipe from end to end.
+if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
+  set(recipe_tests ${PROJECT_SOURCE_DIR}/tests/recipes/recipes_test.py)
+  add_test(NAME recipes/command COMMAND ${GRAFT_TEST_PYTHON} -B ${recipe_tests} $<TARGET_FILE:graft_cli> Command)
+  set_tests_properties(recipes/command PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
+  file(GLOB recipes CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tools/graft/recipes ${PROJECT_SOURCE_DIR}/tools/graft/recipes/*)
+  foreach(recipe IN LISTS recipes)
+    string(REPLACE "-" "_" test ${recipe})
+    add_test(NAME recipes/${test} COMMAND ${GRAFT_TEST_PYTHON} -B ${recipe_tests} $<TARGET_FILE:graft_cli> Recipe.test_${test})
+    set_tests_properties(recipes/${test} PROPERTIES LABELS middle TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "skipped=" SKIP_RETURN_CODE 77)
+  endforeach()
+endif()
+
 # cli/shortage and cli/compile_only run on a Vulkan library whose device runs short of memory, or does nothing.
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_library(short_driver MODULE ${PROJECT_SOURCE_DIR}/tests/cli/short_driver.cpp)

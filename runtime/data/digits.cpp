@@ -139,7 +139,8 @@ class DigitsSource final : public Source {
 
 int draw_digit(const DigitsOptions& options, std::uint64_t index, DigitImage& image) {
   const std::uint64_t key = mix(options.seed, options.test ? 1 : 0);
-  const int label = static_cast<int>(Permutation(10, mix(key, index / 10))(index % 10));
+  const auto classes = static_cast<std::uint64_t>(options.classes);
+  const int label = static_cast<int>(Permutation(classes, mix(key, index / classes))(index % classes));
   Random random(mix(key, index, 0x6469676974));
   const auto glyphs = digit_glyphs(label);
   const Glyph& glyph = glyphs[random.below(glyphs.size())];

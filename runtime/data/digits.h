@@ -18,13 +18,14 @@ struct DigitsOptions {
   std::uint64_t count = 10000;
   std::uint64_t seed = 0;
   bool test = false;  ///< the test split shares no sample with the training split
+  int classes = 10;   ///< only the digits below this one
 };
 
 inline constexpr int kDigitSide = 28;
 inline constexpr std::size_t kDigitPixels = std::size_t{kDigitSide} * kDigitSide;
 using DigitImage = std::array<std::uint8_t, kDigitPixels>;
 
-/// Draws sample `index`; returns its label. Each run of ten samples holds each digit once.
+/// Draws sample `index`; returns its label. Each run of `classes` samples holds each digit once.
 int draw_digit(const DigitsOptions& options, std::uint64_t index, DigitImage& image);
 
 /// Fields: image f32 [1, 28, 28] in [0, 1], ink is 1; label i32 [].

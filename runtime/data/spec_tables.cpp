@@ -124,6 +124,8 @@ OpenResult open_digits_spec(const Opening& o) {
   GRAFT_TRY_ASSIGN(const auto seed, o.options.whole("seed"));
   GRAFT_TRY_ASSIGN(const auto count, o.options.whole("count"));
   GRAFT_TRY_ASSIGN(const auto skip, o.options.whole("skip"));
+  GRAFT_TRY_ASSIGN(const auto classes, o.options.whole("classes", 10, 1, 10));
+  digits.classes = static_cast<int>(classes);
   digits.seed = seed.value_or(0);
   digits.count = count.value_or(digits.test ? 2000 : 10000);
   if (count == 0u) return invalid("0 digits were asked for; a data set holds at least one sample.");

@@ -8,8 +8,8 @@
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 #include "runtime/passes/pipeline.h"
-#include "tests/support/model_tensors.h"
 #include "tests/support/files/onnx_writer.h"
+#include "tests/support/model_tensors.h"
 #include "tools/convert/onnx/examples/example_onnx.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 
@@ -387,8 +387,9 @@ TEST(ConvertValues, InputsCanBeFixed) {
 
 TEST(ConvertValues, ExamplesConvert) {
   // As published, but vit-small: by hand, 22,049,896 without a class token and with a head of 1000.
-  const std::map<std::string, std::uint64_t> elements = {
-      {"lenet", 431080}, {"mlp", 101770}, {"resnet18", 11689512}, {"vit-small", 22049896}};
+  const std::map<std::string, std::uint64_t> elements = {{"lenet", 431080},      {"mlp", 101770},
+                                                         {"resnet18", 11689512}, {"vit-small", 22049896},
+                                                         {"series", 11556},      {"forecast", 8076}};
   for (const std::string& name : convert::example_names()) {
     const auto bytes = convert::example_onnx(name, 3);
     ASSERT_TRUE(bytes.ok());

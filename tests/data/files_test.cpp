@@ -398,6 +398,14 @@ TEST(Digits, SpecAndSource) {
   EXPECT_EQ(values[300], image[300] / 255.0f);
 }
 
+TEST(Digits, OfFewerClasses) {
+  const auto source = open_spec("digits:?classes=9&count=90").value();
+  std::vector<int> count(10, 0);
+  for (std::uint64_t i = 0; i < 90; ++i) ++count[static_cast<std::size_t>(sample_of(*source, i).back())];
+  EXPECT_EQ(count, (std::vector<int>{10, 10, 10, 10, 10, 10, 10, 10, 10, 0}));
+  EXPECT_FALSE(open_spec("digits:?classes=11").ok());
+}
+
 TEST(Spec, ErrorsAreOneSentence) {
   EXPECT_NE(message(open_spec("digits")).find("does not begin with a kind"), std::string::npos);
   EXPECT_NE(message(open_spec("jpeg:x")).find("There is no kind of data set \"jpeg:\"; there are idx:, csv:"),

@@ -13,7 +13,7 @@ import statistics
 import sys
 
 MEDIAN, LONGEST = 16, 40
-PAGES = "README.md", "CHANGELOG.md", "SECURITY.md", "docs/**/*.md", "platform/*/README.md"
+PAGES = "README.md", "tools/graft/recipes/*/README.md", "CHANGELOG.md", "SECURITY.md", "docs/**/*.md", "platform/*/README.md"
 LINKED = PAGES + ("CONTRIBUTING.md", "schema/*.md", "platform/**/README.md")
 # Pages that are not rewritten yet: their links are checked, their sentences are not.
 EXEMPT = {"docs/testing.md", "docs/trust.md"}

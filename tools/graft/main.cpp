@@ -76,6 +76,10 @@ const graft::cli::Command kCommands[] = {
      {{"--data", "--eval", "--clients", "--rounds", "--per-round", "--local-epochs", "--split", "--lr", "--batch",
        "--output"},
       {"graft simulate lenet.graft --data \"digits:?count=6000\" --clients 10 --rounds 5"}}},
+    {"recipes",
+     "List tasks from end to end, and write one as a script with its configuration",
+     graft::cli::add_recipes,
+     {{}, {"graft recipes get federated-digits federated && sh federated/run.sh"}}},
     {"verify", "Check every op of a model on this GPU against a double-precision reference", graft::cli::add_verify},
     // A separate program, graft-bench: it looks inside the library, and this one does not.
     {"bench", "Measure the device, kernels or a model: GFLOP/s, GB/s, tokens/s", nullptr},

@@ -16,6 +16,7 @@ Action add_generate(CLI::App& app);
 Action add_imatrix(CLI::App& app);
 Action add_info(CLI::App& app);
 Action add_plan(CLI::App& app);
+Action add_recipes(CLI::App& app);
 Action add_report(CLI::App& app);
 Action add_run(CLI::App& app);
 Action add_simulate(CLI::App& app);

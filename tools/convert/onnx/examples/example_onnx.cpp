@@ -1,5 +1,5 @@
-#include "platform/os/file.h"
 #include "tools/convert/onnx/examples/example_onnx.h"
+#include "platform/os/file.h"
 #include "tools/convert/onnx/examples/network.h"
 
 namespace graft::convert {
@@ -29,16 +29,40 @@ std::string mlp(std::uint64_t seed) {
   return net.finish();
 }
 
+std::string series(std::uint64_t seed) {
+  Network net("series", seed, {6, 100}, 4, "series");
+  net.conv("conv1", 6, 32, 5, 1, 2);
+  net.relu("relu1");
+  net.max_pool("pool1");
+  net.conv("conv2", 32, 64, 5, 1, 2);
+  net.relu("relu2");
+  net.mean("mean", 2);
+  net.linear("fc", 64, 4);
+  return net.finish();
+}
+
+std::string forecast(std::uint64_t seed) {
+  Network net("forecast", seed, {48}, 12, "past", "future");
+  net.linear("fc1", 48, 64);
+  net.relu("relu1");
+  net.linear("fc2", 64, 64);
+  net.relu("relu2");
+  net.linear("fc3", 64, 12);
+  return net.finish();
+}
+
 }  // namespace
 
-std::vector<std::string> example_names() { return {"lenet", "mlp", "resnet18", "vit-small"}; }
+std::vector<std::string> example_names() { return {"lenet", "mlp", "resnet18", "vit-small", "series", "forecast"}; }
 
 Result<std::string> example_onnx(const std::string& name, std::uint64_t seed) {
   if (name == "lenet") return lenet(seed);
   if (name == "mlp") return mlp(seed);
   if (name == "resnet18") return resnet18_onnx(seed);
   if (name == "vit-small") return vit_small_onnx(seed);
-  return invalid("There is no example \"", name, "\"; there are lenet, mlp, resnet18 and vit-small.");
+  if (name == "series") return series(seed);
+  if (name == "forecast") return forecast(seed);
+  return invalid("There is no example \"", name, "\"; there are lenet, mlp, resnet18, vit-small, series and forecast.");
 }
 
 Status write_example_onnx(const std::string& name, const std::filesystem::path& path, std::uint64_t seed) {

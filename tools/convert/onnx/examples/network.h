@@ -33,28 +33,35 @@ class Normal {
 
 class Network {
  public:
-  /// An image [batch, image...] to logits [batch, classes].
-  Network(const std::string& name, std::uint64_t seed, const std::vector<int>& image, int classes) : random_(seed) {
+  /// `input` [batch, dims...] to `output` [batch, results]. Of dims the first are channels, all others are axes that
+  /// convolutions and pools go along.
+  Network(const std::string& name, std::uint64_t seed, const std::vector<int>& dims, int results,
+          const std::string& input = "image", const std::string& output = "logits")
+      : random_(seed), axes_(dims.size() - 1), output_(output), last_(input) {
     model_.set_ir_version(8);
     model_.set_producer_name("graft");
     auto* opset = model_.add_opset_import();
     opset->set_domain("");
     opset->set_version(13);
     model_.mutable_graph()->set_name(name);
-    add_edge(*model_.mutable_graph()->add_input(), "image", image);
-    add_edge(*model_.mutable_graph()->add_output(), "logits", {classes});
+    add_edge(*model_.mutable_graph()->add_input(), input, dims);
+    add_edge(*model_.mutable_graph()->add_output(), output, {results});
   }
 
   /// `bias` false: a batch norm follows, which has one.
   void conv(const std::string& name, int from, int to, int kernel, int stride = 1, int pad = 0, bool bias = true) {
-    tensor(name + ".weight", {to, from, kernel, kernel}, std::sqrt(2.0 / (from * kernel * kernel)));
+    std::vector<int> dims = along_axes(kernel);
+    int fan_in = from;
+    for (const int dim : dims) fan_in *= dim;
+    dims.insert(dims.begin(), {to, from});
+    tensor(name + ".weight", dims, std::sqrt(2.0 / fan_in));
     if (bias) tensor(name + ".bias", {to}, 0);
     std::vector<std::string> inputs = {name + ".weight"};
     if (bias) inputs.push_back(name + ".bias");
     onnx::NodeProto& node = layer("Conv", name, inputs);
-    ints(node, "kernel_shape", {kernel, kernel});
-    if (stride != 1) ints(node, "strides", {stride, stride});
-    if (pad != 0) ints(node, "pads", {pad, pad, pad, pad});
+    ints(node, "kernel_shape", along_axes(kernel));
+    if (stride != 1) ints(node, "strides", along_axes(stride));
+    if (pad != 0) ints(node, "pads", along_axes(pad, 2));
   }
   void batch_norm(const std::string& name, int channels) {
     for (const char* part : {".weight", ".bias", ".running_mean", ".running_var"}) {
@@ -83,9 +90,9 @@ class Network {
   void relu(const std::string& name) { layer("Relu", name, {}); }
   void max_pool(const std::string& name, int kernel = 2, int pad = 0) {
     onnx::NodeProto& node = layer("MaxPool", name, {});
-    ints(node, "kernel_shape", {kernel, kernel});
-    ints(node, "strides", {2, 2});
-    if (pad != 0) ints(node, "pads", {pad, pad, pad, pad});
+    ints(node, "kernel_shape", along_axes(kernel));
+    ints(node, "strides", along_axes(2));
+    if (pad != 0) ints(node, "pads", along_axes(pad, 2));
   }
   void flatten() { layer("Flatten", "flatten", {}); }
   void linear(const std::string& name, int from, int to) {
@@ -130,11 +137,16 @@ class Network {
 
   std::string finish() {
     auto* graph = model_.mutable_graph();
-    graph->mutable_node(graph->node_size() - 1)->set_output(0, "logits");
+    graph->mutable_node(graph->node_size() - 1)->set_output(0, output_);
     return model_.SerializeAsString();
   }
 
  private:
+  /// The number for each axis, `times` over.
+  std::vector<int> along_axes(int number, std::size_t times = 1) const {
+    return std::vector<int>(axes_ * times, number);
+  }
+
   static void add_edge(onnx::ValueInfoProto& value, const std::string& name, const std::vector<int>& dims) {
     value.set_name(name);
     auto* type = value.mutable_type()->mutable_tensor_type();
@@ -201,7 +213,9 @@ class Network {
 
   onnx::ModelProto model_;
   Normal random_;
-  std::string last_ = "image";
+  std::size_t axes_;
+  std::string output_;
+  std::string last_;
 };
 
 // The larger examples.
