@@ -253,13 +253,15 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
       set(python /usr/bin/python3)  # needs numpy and onnx, as Debian's packages have them
     endif()
     add_test(NAME cli/${name} COMMAND ${python} -B ${script} $<TARGET_FILE:graft_cli>)
-    # Whole trainings take some ten seconds.
+    # Whole trainings take some ten seconds. Each start of the tool opens the device, and its driver compiles kernels.
     if(name MATCHES "^(chat|export|fields|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
+    elseif(name MATCHES "^(compile_only|counted|golden|help|passes|report|signals|tokenize|verify)$")
+      set(label quick)
     elseif(name STREQUAL "compilers")
       set(label compilers)
     else()
-      set(label quick)
+      set(label middle)
     endif()
     set_tests_properties(cli/${name} PROPERTIES LABELS ${label} TIMEOUT 1800 SKIP_RETURN_CODE 77
       ENVIRONMENT ${tool_environment})

@@ -49,18 +49,23 @@ def data_of(loss, folder):
     """The network of a loss, and its data set."""
     x = folder / "x.npy"
     numpy.save(x, random((SAMPLES, INPUTS), 3))
-    target = folder / f"{loss}.npy"
+    # Losses of one kind of targets share a file, and so a process for each language.
+    target = folder / "numbers.npy"
     if loss in ("ce", "focal"):
+        target = folder / "classes.npy"
         numpy.save(target, numpy.arange(SAMPLES, dtype="int32") % CLASSES)
     elif loss in ("bce", "dice", "kl"):
+        target = folder / "parts.npy"
         rows = numpy.abs(random((SAMPLES, CLASSES), 5))
         numpy.save(target, rows / rows.sum(axis=1, keepdims=True))
     elif loss == "cosine":
+        target = folder / "signs.npy"
         numpy.save(target, numpy.array([1, -1] * (SAMPLES // 2), dtype="float32"))
         return "three", f"npy:{x},{target}"
     elif loss in ("triplet", "info_nce", "output"):
         return "one" if loss == "output" else "three", f"npy:x={x};"
     elif loss == "ctc":
+        target = folder / "symbols.npy"
         numpy.save(folder / "sequences.npy", random((SAMPLES, TIME, INPUTS), 7))
         numpy.save(target, numpy.tile(numpy.array([1, 2], dtype="int32"), (SAMPLES, 1)))
         return "sequence", f"npy:{folder}/sequences.npy,{target}"

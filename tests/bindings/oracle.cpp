@@ -39,7 +39,7 @@ void run(graft::Model& model, const std::vector<float>& x, const std::vector<flo
       need(model.gradients({.of = "y", .wrt = {"fc1.weight"}, .bindings = {{"batch", kSamples}}, .micro_batch = 2},
                            {{"x", std::as_bytes(std::span(x))}, {"cotangent", std::as_bytes(std::span(cotangent))}}),
            "gradients");
-  write("split_fc1.f32", need(split.get("fc1.weight"), "gradients"));
+  write("split_fc1.f32", need(split.gradient("fc1.weight"), "gradients").as<float>());
 }
 
 void train(graft::Model& model, const std::vector<float>& x, const std::vector<std::int32_t>& labels) {

@@ -81,15 +81,15 @@ void evaluate(Oracle& to, graft::Context& context, graft::Model& before, graft::
   const graft::EvaluationOptions options = {.metrics = {"f1", "accuracy"}, .confusion = true, .outcomes = true};
   auto old = to.need(graft::Evaluation::of(before, set, options), "evaluation");
   auto made = to.need(graft::Evaluation::of(now, set, options), "evaluation");
-  std::vector<double> numbers = {made.totals().loss, made.totals().accuracy};
+  std::vector<double> numbers = {to.need(made.totals(), "totals").loss, to.need(made.totals(), "totals").accuracy};
   for (const auto& metric : made.metrics()) {
     numbers.push_back(metric.value);
     numbers.insert(numbers.end(), metric.by_class.begin(), metric.by_class.end());
   }
   for (const auto& row : made.confusion()) numbers.insert(numbers.end(), row.begin(), row.end());
   const auto compared = to.need(made.compare(old), "compare");
-  for (const std::uint64_t count :
-       {compared.only_old, compared.only_new, compared.changed_count, compared.lost_count}) {
+  for (const std::uint64_t count : {compared.only_old, compared.only_new, std::uint64_t{compared.changed.size()},
+                                    std::uint64_t{compared.lost.size()}}) {
     numbers.push_back(static_cast<double>(count));
   }
   numbers.push_back(compared.p_value);
@@ -103,7 +103,7 @@ void federate(Oracle& to, graft::Context& context, graft::Model& base, graft::Mo
   to.write("delta.bin", bytes);
   auto other = to.need(graft::Delta::make(base, updated, {.samples = 16}), "delta");
   auto average = to.need(graft::Delta::average(context, {&delta, &other}), "average");
-  to.need(average.apply_to(base, 0.5), "apply");
+  to.need(base.apply(average, 0.5), "apply");
   to.need(base.save(to.folder + "/federated.graft"), "save");
 }
 

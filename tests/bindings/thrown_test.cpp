@@ -99,7 +99,7 @@ TEST_F(Thrown, ByProgressAndTheStepGoesOnToTheSameBits) {
 TEST_F(Thrown, ByProgressOfACallThatIsNotWaitedFor) {
   auto model = mlp();
   auto training = trainer(model);
-  auto task = need(graft::Task::create(context_->get()));
+  auto task = need(graft::Task::create(*context_));
   graft::Metrics metrics{};
   std::future<graft::Status> future;
   {
@@ -113,7 +113,7 @@ TEST_F(Thrown, ByProgressOfACallThatIsNotWaitedFor) {
   ASSERT_TRUE(task.train_step(training, {x_.data()}, labels_.data(), kSamples, metrics).ok());
   EXPECT_TRUE(task.wait().ok());
   // A task's own failures have sentences.
-  auto idle = need(graft::Task::create(context_->get()));
+  auto idle = need(graft::Task::create(*context_));
   const graft::Status nothing = idle.wait();
   EXPECT_EQ(nothing.code(), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(nothing.message(), "The task was given to no call, so that there is none to wait for.");

@@ -1,3 +1,4 @@
+// ctest: middle
 // The C ABI: low-rank adapters, put on, trained, saved, swapped and taken off.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// ctest: middle
 // Generating text through the C ABI.
 #include <cmath>
 #include <utility>

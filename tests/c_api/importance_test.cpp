@@ -1,3 +1,4 @@
+// ctest: middle
 // graft/importance.h: sums of squares beside those of the model's own values in double precision; what a chunk is; what
 // is refused.
 #include "graft/importance.h"

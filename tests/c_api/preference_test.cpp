@@ -1,3 +1,4 @@
+// ctest: middle
 // The C ABI: preferences against a reference, and several adapters at once.
 #include <cmath>
 #include <map>

@@ -1,3 +1,4 @@
+// ctest: middle
 // The C ABI: calls that cannot hurt. Whatever is refused leaves the state of training as it was, to the bit.
 #include <atomic>
 #include <cmath>

@@ -1,3 +1,4 @@
+// ctest: middle
 // Encrypted stores, with a real cipher: nothing readable is stored, and whatever is wrong is said in one sentence.
 #include "runtime/checkpoint/cipher.h"
 

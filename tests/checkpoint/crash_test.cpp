@@ -1,3 +1,4 @@
+// ctest: middle
 // Power cuts at every operation, failures of every file call, flips of every bit of a small store.
 #include <gtest/gtest.h>
 

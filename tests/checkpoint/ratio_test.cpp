@@ -1,3 +1,4 @@
+// ctest: middle
 // What a snapshot of training state costs: bytes against the raw state and against zstd -3, and MB/s. The state is that
 // of Adam on noisy gradients of a quadratic bowl, which is harder to compress than most: every element changes.
 #include <gtest/gtest.h>

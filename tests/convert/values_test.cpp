@@ -1,3 +1,4 @@
+// ctest: middle
 // What becomes of values: layouts, symbols, weights, constants, names.
 #include <gtest/gtest.h>
 

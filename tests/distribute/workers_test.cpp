@@ -1,3 +1,4 @@
+// ctest: middle
 // Runs of several workers end with the bits of a run of one.
 #include <gtest/gtest.h>
 

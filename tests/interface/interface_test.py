@@ -11,10 +11,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/interface"))
 
+import calls  # noqa: E402
+import cpp  # noqa: E402
 import generate  # noqa: E402
 import java  # noqa: E402
 import python  # noqa: E402
 import swift  # noqa: E402
+from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
 from names import lower_camel  # noqa: E402
 
@@ -81,7 +84,7 @@ class Forms(unittest.TestCase):
     def setUpClass(cls):
         cls.description = Description(ROOT / "runtime/include/graft")
         cls.description.check()
-        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description).items()}
+        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description, Declarations(ROOT / "runtime/include/graft")).items()}
         cls.struct = cls.description.structs["graft_trainer_options"]
 
     def test_every_form_has_every_option(self):
@@ -133,10 +136,33 @@ class Forms(unittest.TestCase):
             self.assertGreaterEqual(compared, 8, name)
 
     def test_each_struct_with_defaults_has_its_function(self):
+        """Of the others zeros are the defaults."""
         headers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "runtime/include/graft").glob("*.h"))
-        for name in self.description.structs:
-            self.assertIn(f"GRAFT_API graft_status {name}_init({name}* ", headers)
+        for name, struct in self.description.structs.items():
+            declared = f"GRAFT_API graft_status {name}_init({name}* " in headers
+            self.assertEqual(declared, name in generate.STRUCTS or cpp.needs_init(struct, self.description.enums), name)
             self.assertIn(f"{name} default_{name}(", self.texts["interface/defaults.h"])
+
+    def test_every_option_is_described(self):
+        layouts = Declarations(ROOT / "runtime/include/graft").layouts
+        self.assertEqual([name for name in layouts if name.endswith("_options") and name not in self.description.structs], [])
+
+    def test_every_function_has_a_cpp_form(self):
+        """Generated, or named by a header that is written by hand."""
+        declarations = Declarations(ROOT / "runtime/include/graft")
+        by_hand = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "runtime/include/graft").glob("*.hpp"))
+        generated = "".join(text for path, text in self.texts.items() if path.endswith(".hpp"))
+        for name in declarations.functions:
+            self.assertIsNotNone(re.search(rf"\b{name}\b", by_hand if name in calls.BY_HAND else generated + by_hand), name)
+
+    def test_a_function_without_a_cpp_form_is_refused(self):
+        declarations = Declarations("/nowhere")
+        declarations.read("typedef struct graft_x graft_x;\nGRAFT_API void graft_x_destroy(graft_x* x);\n"
+                          "GRAFT_API graft_status graft_lonely(int a);\nGRAFT_API graft_status graft_x_ask(graft_x* x, int (*answer)(void* user));\n")
+        with self.assertRaisesRegex(Wrong, "graft_lonely takes and makes no handle"):
+            calls.Calls(declarations, set()).generated()
+        with self.assertRaisesRegex(Wrong, "graft_x_ask.answer has no C"):
+            calls.Calls(declarations, set()).method(declarations.functions["graft_x_ask"], "graft_x")
 
     def test_python_is_python(self):
         compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")

@@ -55,16 +55,10 @@ int sources(graft::Context& context, const std::string& path, const std::string&
 
 /// What a step would take, before it is taken.
 bool is_planned(graft::Model& model) {
-  graft_trainer_options training = {};
-  training.struct_size = sizeof training;
-  graft_trainer_options_init(&training, GRAFT_ADAMW);
-  training.batch = 4;
-  graft_plan_options options = {};
-  options.training = &training;
-  options.curve = 1;
-  auto plan = graft::Plan::create(model, options);
+  const graft::TrainerOptions training = {.batch = 4};
+  auto plan = graft::Plan::create(model, {.training = &training, .curve = true});
   if (!plan.ok()) return false;
-  auto info = plan->info();
+  auto info = plan->describe();
   auto forecast = plan->forecast();
   auto report = plan->report();
   auto curve = plan->curve();
@@ -80,8 +74,8 @@ bool says_so(graft::Model& model) {
   if (!tokenizer.ok()) return tokenizer.status().code() == GRAFT_NOT_FOUND;
   auto generator = model.generator();
   const std::vector<graft::ChatMessage> messages = {{"user", "hi"}};
-  auto prompt = tokenizer->chat(messages, {.format = "chatml"});
-  auto text = tokenizer->chat_text(messages, {.format = "chatml"});
+  auto prompt = tokenizer->chat_encode(messages, {.format = "chatml"});
+  auto text = tokenizer->chat_render(messages, {.format = "chatml"});
   if (!generator.ok() || !prompt.ok() || !text.ok()) return false;
   std::vector<std::int32_t> tokens;
   auto said = generator->generate(*prompt, {.max_tokens = 3, .on_token = [&](std::int32_t token, auto) {
@@ -108,7 +102,7 @@ bool knows_what_matters(graft::Model& model) {
   auto waiting = importance->add(tokens);
   if (!waiting.ok() || *waiting != 1) return false;
   auto left = importance->step();
-  auto info = importance->info();
+  auto info = importance->describe();
   return left.ok() && *left == 0 && info.ok() && info->chunks == 1 && info->dropped == 1 &&
          importance->matrices().at(0).tokens == 4;
 }
@@ -151,7 +145,7 @@ bool are_read_and_written(graft::Model& model) {
   if (!model.remove_metadata("app.note").ok() || model.metadata("app.note").ok()) return false;
   auto trainer = model.trainer({.groups = {{.pattern = "*bias*", .weight_decay = 0}}, .batch = 4});
   if (!trainer.ok() || *trainer->read(name) != *numbers || !trainer->write<float>(name, *numbers).ok()) return false;
-  return trainer->set_learning_rate(0.5).ok() && trainer->learning_rate() == 0.5;
+  return trainer->set_learning_rate(0.5).ok() && *trainer->learning_rate() == 0.5;
 }
 
 /// An input in memory of the app's own, which the device reads where it lies; a device may be unable to, and says so.
@@ -196,9 +190,9 @@ bool is_kept(graft::Context& context, graft::Model& model, const std::string& fo
   auto best = store->find("best");
   if (!best.ok() || best->tags != std::vector<std::string>{"best"} || !best->is_head) return false;
   if (*store->metadata("best", "app") != "app_cpp" || store->diff("best", "").value().empty()) return false;
-  if (!model.restore(*store, "best").ok() || !store->branch("best").ok()) return false;
+  if (!store->restore("best", model).ok() || !store->branch("best").ok()) return false;
   auto removed = store->prune(1);
-  return removed.ok() && *removed == 1;
+  return removed.ok() && removed->removed == 1;
 }
 
 /// A client's change, sent as bytes, averaged with itself and put on the model.
@@ -215,7 +209,7 @@ bool is_federated(graft::Context& context, const char* path) {
   auto received = graft::Delta::load(context, graft::Source::copy(sent));
   if (!received.ok()) return false;
   auto average = graft::Delta::average(context, {&*delta, &*received});
-  return average.ok() && average->describe()->clients == 2 && average->apply_to(*base).ok() &&
+  return average.ok() && average->describe()->clients == 2 && base->apply(*average, 1).ok() &&
          base->read("fc2.bias").value() == *bias;
 }
 

@@ -42,6 +42,7 @@ static int train(graft_context* context, graft_model* model, const char* spec, c
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   graft_checkpoint_options kept = {0};
   kept.struct_size = sizeof kept;
+  graft_checkpoint_options_init(&kept);
   kept.folder = folder;
   kept.resume = 1;
   kept.loader = loader;

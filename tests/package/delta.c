@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   graft_context* context = NULL;
   graft_context_options no_device = {0};
   no_device.struct_size = sizeof no_device;
+  graft_context_options_init(&no_device);
   no_device.device = "none";
   if (graft_context_create(&no_device, &context) != GRAFT_OK) return fail(context, "context");
   graft_model* base = NULL;

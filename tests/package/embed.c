@@ -110,6 +110,7 @@ int main(int argc, char** argv) {
   memory.struct_size = sizeof memory;
   graft_checkpoint_options kept = {0};
   kept.struct_size = sizeof kept;
+  graft_checkpoint_options_init(&kept);
   kept.folder = argv[3];
   kept.every = 10;
   kept.journal_every = 5;

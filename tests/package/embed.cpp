@@ -50,14 +50,14 @@ int main(int argc, char** argv) {
       model->gradients({.of = output.name, .wrt = {input.name}, .bindings = {{"batch", kSamples}}, .micro_batch = 1},
                        {{input.name, std::as_bytes(std::span(x))}, {"cotangent", std::as_bytes(std::span(cotangent))}});
   if (!pieces.ok()) return fail("gradients in pieces", pieces.status());
-  auto piece = pieces->get(input.name);
-  if (!piece.ok() || piece->size() != x.size()) return fail("gradient in pieces", piece.status());
+  auto piece = pieces->gradient(input.name);
+  if (!piece.ok() || piece->as<float>().size() != x.size()) return fail("gradient in pieces", piece.status());
 
   auto trainer =
       model->trainer({.optimizer = GRAFT_SGD, .learning_rate = 0.01, .batch = kSamples, .fetch = {output.name}});
   if (!trainer.ok()) return fail("trainer", trainer.status());
   auto rows = model->dimension(GRAFT_INPUTS, 0, 0);
-  if (!rows.ok() || *rows != "batch" || trainer->sample().size() != 2) return fail("shapes", rows.status());
+  if (!rows.ok() || *rows != "batch" || trainer->samples().size() != 2) return fail("shapes", rows.status());
   const std::vector<std::int32_t> labels = {1, 2, 3, 4};
   auto metrics = trainer->train_step({x.data()}, labels.data(), kSamples);
   if (!metrics.ok()) return fail("step", metrics.status());
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
   if (auto step = beside.get(); !step.ok()) return fail("step beside", step);
   if (metrics->step != 2) return 1;
   auto fetched = trainer->fetch(output.name);
-  if (!fetched.ok() || fetched->size() != cotangent.size()) return fail("fetch", fetched.status());
+  if (!fetched.ok() || fetched->as<float>().size() != cotangent.size()) return fail("fetch", fetched.status());
   if (auto trimmed = trainer->trim(1); !trimmed.ok()) return fail("trim", trimmed);
 
   // Kept in a folder, stopped in the middle of a step, and gone on with: as if nothing had happened.
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
     if (!half.ok()) return fail("half a step", half.status());
     if (half->has_value()) return 1;
     const std::byte place[] = {std::byte{1}};
-    if (auto set = first->set_checkpoint_data(place); !set.ok()) return fail("data", set);
+    if (auto set = first->set_checkpoint_data(0, place); !set.ok()) return fail("data", set);
     if (auto saved = first->save_checkpoint("half"); !saved.ok()) return fail("save", saved);
   }
   auto second = model->trainer(kept);
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   auto opened = second->open_checkpoint(options);
   if (!opened.ok()) return fail("resume", opened.status());
   if (opened->step != 1 || opened->samples_done != 2) return 1;
-  auto place = second->checkpoint_data();
+  auto place = second->checkpoint_data(0);
   if (!place.ok() || place->size() != 1) return fail("data", place.status());
   double loss = 0;
   for (int step = 0; step < 2; ++step) {

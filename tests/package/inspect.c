@@ -70,6 +70,7 @@ static int plan(graft_context* context, graft_model* model) {
   training.struct_size = sizeof training;
   graft_trainer_options_init(&training, GRAFT_ADAMW);
   options.struct_size = sizeof options;
+  graft_plan_options_init(&options);
   options.training = &training;
   options.curve = 1;
   forecast.struct_size = sizeof forecast;
@@ -159,6 +160,7 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   print_devices();
   nowhere.struct_size = sizeof nowhere;
+  graft_context_options_init(&nowhere);
   nowhere.device = "none";
   const graft_status opened = graft_context_create(NULL, &context);
   const int has_device = opened == GRAFT_OK;

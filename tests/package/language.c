@@ -59,12 +59,14 @@ static int prefer(graft_context* context, graft_model* model, const char* path, 
   if (graft_model_load(context, path, &base) != GRAFT_OK) return fail(context, "base");
   graft_data_options data = {0};
   data.struct_size = sizeof data;
+  graft_data_options_init(&data);
   data.model = base;
   data.length = 64;
   data.preference = GRAFT_PREFERENCE_PAIRS;
   if (graft_data_open_with(context, spec, &data, &set) != GRAFT_OK) return fail(context, "pairs");
   graft_reference_options reference = {0};
   reference.struct_size = sizeof reference;
+  graft_reference_options_init(&reference);
   reference.batch = 1;
   if (graft_data_add_reference_with(set, base, &reference) != GRAFT_OK) return fail(context, "reference");
   if (graft_data_add_reference(set, base, 1) != GRAFT_OK) return fail(context, "the same again");
@@ -99,6 +101,7 @@ static int compare(graft_context* context, graft_model* model, const char* first
                    graft_tokenizer* tokenizer) {
   graft_embedder_options options = {0};
   options.struct_size = sizeof options;
+  graft_embedder_options_init(&options);
   options.pooling = GRAFT_POOLING_MEAN;
   options.normalize = 1;
   options.length = 32;
@@ -130,6 +133,7 @@ static int compare(graft_context* context, graft_model* model, const char* first
 static int write_several(graft_context* context, graft_model* model, const char* prompt) {
   graft_generator_options planned = {0};
   planned.struct_size = sizeof planned;
+  graft_generator_options_init(&planned);
   planned.sequences = 2;
   graft_generator* generator = NULL;
   if (graft_generator_create(model, &planned, &generator) != GRAFT_OK) return fail(context, "several");

@@ -41,7 +41,7 @@ if(SANITIZE)
   set(flags "-fsanitize=${SANITIZE}")
 endif()
 run(${CMAKE_COMMAND} -G Ninja -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix
-  -DCMAKE_C_FLAGS=${flags} -DCMAKE_CXX_FLAGS=${flags})
+  -DCMAKE_C_FLAGS=${flags} -DCMAKE_CXX_FLAGS=${flags} -DCMAKE_EXE_LINKER_FLAGS=-Wl,-S)  # twenty programs without graft's debug information
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/prefix/bin/graft convert --example lenet -o ${WORK}/lenet.onnx)
 run(${WORK}/build/convert_c --example ${WORK}/lenet_c.onnx)

@@ -1,11 +1,11 @@
 // A run as its app shows it, by the C++ headers: steps in parts, a model of the weights so far, an evaluation, the gate
 // before they are used, a federated round, and two threads that take the same steps together. usage: run_cpp MODEL
 // FOLDER
+#include <graft/averager.hpp>
 #include <graft/delta.hpp>
 #include <graft/evaluate.hpp>
-#include <graft/gate.hpp>
 #include <graft/graft.hpp>
-#include <graft/steps.hpp>
+#include <graft/residual.hpp>
 
 #include <cstdio>
 #include <string>
@@ -27,58 +27,59 @@ int fail(const char* what, const graft::Status& status) {
 int steps_in_parts(graft::Trainer& trainer, graft::Loader& loader) {
   int parts = 0;
   for (int step = 0; step < kSteps;) {
-    auto part = graft::train_next_part(trainer, loader);
+    auto part = trainer.train_next_part(loader);
     if (!part.ok()) return fail("a part", part.status());
     ++parts;
-    if (*part == graft::Part::done) ++step;
+    if (part->done) ++step;
   }
-  auto plan = graft::describe(trainer);
-  auto last = graft::last_step(trainer);
-  auto place = graft::place(trainer);
-  auto epoch = graft::epoch_totals(trainer);
+  auto plan = trainer.describe();
+  auto last = trainer.last_step();
+  auto place = trainer.place();
+  auto epoch = trainer.epoch();
   if (!plan.ok() || !last.ok() || !place.ok() || !epoch.ok()) return fail("the run", plan.status());
-  const std::vector<graft::TensorInfo> trained = graft::trained(trainer);
-  std::printf("step %d in %d parts, loss %g; %zu parameters, the first is %s\n", static_cast<int>(last->step.step),
+  const std::vector<graft::TensorInfo> trained = trainer.parameters();
+  std::printf("step %d in %d parts, loss %g; %zu parameters, the first is %s\n", static_cast<int>(last->info.step),
               parts, last->totals.loss, trained.size(), trained.at(0).name);
   if (parts != 2 * kSteps || place->step != kSteps || trained.size() != plan->tensors) return fail("its numbers", {});
-  return graft::worker_reports(trainer).empty() ? 0 : fail("nobody else is there", {});
+  return trainer.workers().empty() ? 0 : fail("nobody else is there", {});
 }
 
 /// The weights so far beside those that the run began with: evaluated, compared, and saved where they hold.
 int judges(graft::Model& model, graft::Trainer& trainer, graft::DataSet& held, const std::string& folder) {
-  auto now = graft::copy(trainer);
+  auto now = graft::Model::copy(trainer, false);
   if (!now.ok()) return fail("copy", now.status());
-  const char* const name = graft::trained(trainer).at(0).name;
+  const char* const name = trainer.parameters().at(0).name;
   if (*now->read(name) == *model.read(name)) return fail("nothing was trained", {});
   auto evaluation = graft::Evaluation::of(*now, held, {.metrics = {"accuracy"}, .outcomes = true});
   if (!evaluation.ok()) return fail("evaluation", evaluation.status());
-  auto verdict = graft::gate(*now, &model, held, {.conditions = "accuracy>=0,loss<=1000", .margin = 1000},
-                             folder + "/gated.graft");
+  auto verdict =
+      now->gate(&model, held, {.conditions = "accuracy>=0,loss<=1000", .margin = 1000}, folder + "/gated.graft");
+  const std::vector<graft::GateRow> rows = now->gate_conditions();
   if (!verdict.ok()) return fail("gate", verdict.status());
-  if (!verdict->passed || verdict->rows.size() != 2 || verdict->rows[0].metric != "accuracy") {
+  if (!verdict->passed || rows.size() != 2 || rows[0].metric != "accuracy") {
     return fail("the gate", graft::Status(GRAFT_NOT_FOUND, verdict->reason));
   }
-  if (verdict->rows[0].now != evaluation->metrics().at(0).value) return fail("another accuracy", {});
-  auto differs = graft::gate_comparison(*now);
+  if (rows[0].now != evaluation->metrics().at(0).value) return fail("another accuracy", {});
+  auto differs = now->gate_compare();
   if (!differs.ok() || differs->samples != 64) return fail("comparison", differs.status());
-  auto refused = graft::gate(*now, nullptr, held, {.conditions = "accuracy>=1.5"});
-  if (!refused.ok() || refused->passed || refused->reason.empty() || refused->rows[0].holds) {
+  auto refused = now->gate(nullptr, held, {.conditions = "accuracy>=1.5"});
+  if (!refused.ok() || refused->passed || refused->reason.empty() || now->gate_conditions().at(0).holds) {
     return fail("nothing was refused", refused.status());
   }
   // There was no old one.
-  return graft::gate_comparison(*now).status().code() == GRAFT_NOT_FOUND ? 0 : fail("compared with nothing", {});
+  return now->gate_compare().status().code() == GRAFT_NOT_FOUND ? 0 : fail("compared with nothing", {});
 }
 
 /// A round of two clients, who train one after the other on one trainer, from the same weights on.
 int clients(const graft::Context& context, graft::DataSet& data, graft::Trainer& trainer) {
-  auto global = graft::copy(trainer);
+  auto global = graft::Model::copy(trainer, false);
   if (!global.ok()) return fail("global", global.status());
   auto rows = data.split("shards=1", 2, 1);
   if (!rows.ok() || rows->size() != 2) return fail("split", rows.status());
   auto averager = graft::Averager::create(context);
   if (!averager.ok()) return fail("averager", averager.status());
   for (const auto& its : *rows) {
-    if (auto begun = graft::restart(trainer, &*global); !begun.ok()) return fail("restart", begun);
+    if (auto begun = trainer.restart(&*global); !begun.ok()) return fail("restart", begun);
     auto part = data.select(its);
     if (!part.ok() || part->samples() != its.size()) return fail("select", part.status());
     auto loader = part->loader({.batch = kBatch, .epochs = 1});
@@ -88,7 +89,7 @@ int clients(const graft::Context& context, graft::DataSet& data, graft::Trainer&
       if (!step.ok()) return fail("a client's step", step.status());
       more = step->has_value();
     }
-    auto trained = graft::copy(trainer);
+    auto trained = graft::Model::copy(trainer, false);
     auto kept = graft::Residual::create(context);  // a client's own, from round to round
     if (!trained.ok() || !kept.ok()) return fail("trained", trained.status());
     auto delta =
@@ -98,7 +99,7 @@ int clients(const graft::Context& context, graft::DataSet& data, graft::Trainer&
   }
   auto average = averager->finish();
   if (!average.ok()) return fail("average", average.status());
-  auto applied = average->apply_to(*global);
+  auto applied = global->apply(*average, 1);
   return applied.ok() ? 0 : fail("apply", applied);
 }
 
@@ -125,14 +126,14 @@ struct Worker {
     for (int step = 0; step < kSteps; ++step) {
       if (auto done = trainer->train_next(*loader); !done.ok()) return done.status();
     }
-    auto read = trainer->read(graft::trained(*trainer).at(0).name);
+    auto read = trainer->read(trainer->parameters().at(0).name);
     if (!read.ok()) return read.status();
     weights = *read;
     good = true;
     if (end == nullptr) return {};
     auto whole = trainer->request_whole();
     if (!whole.ok()) return whole.status();
-    good = graft::worker_reports(*trainer).size() == 2 && trainer->trouble() == GRAFT_GROUP_FINE;
+    good = trainer->workers().size() == 2 && trainer->trouble() == GRAFT_GROUP_FINE;
     good = good && trainer->meet().code() == GRAFT_INVALID_ARGUMENT;  // nobody is gone
     auto ended = trainer->conclude(true);
     if (!ended.ok()) return ended.status();

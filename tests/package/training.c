@@ -172,6 +172,7 @@ int main(int argc, char** argv) {
 
   graft_checkpoint_options kept = {0};
   kept.struct_size = sizeof kept;
+  graft_checkpoint_options_init(&kept);
   kept.folder = argv[2];
   const char place[] = "page 17";
   const void* data = NULL;

@@ -91,6 +91,7 @@ static void samples_of(unsigned step, uint32_t first, uint32_t count, size_t ele
 static int train(worker* self) {
   graft_context_options context_options = {0};
   context_options.struct_size = sizeof context_options;
+  graft_context_options_init(&context_options);
   graft_context* context = NULL;
   graft_model* model = NULL;
   graft_trainer* trainer = NULL;

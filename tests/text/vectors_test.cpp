@@ -1,3 +1,4 @@
+// ctest: middle
 // Every tokenizer against published vectors: texts and the ids that the original tokenizers give for them.
 #include <gtest/gtest.h>
 

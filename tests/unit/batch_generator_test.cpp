@@ -1,3 +1,4 @@
+// ctest: middle
 // Several texts at once: each is what it is alone, whoever comes and goes beside it.
 #include "runtime/language/batch_generator.h"
 

@@ -1,3 +1,4 @@
+// ctest: middle
 // Generation: what caches give is what the whole model gives; how a text ends; what is refused.
 #include "runtime/core/op_id.gen.h"
 #include "runtime/language/generator.h"

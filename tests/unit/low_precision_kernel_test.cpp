@@ -1,3 +1,4 @@
+// ctest: middle
 // Kernels over 16-bit elements: every kernel can be made so, for every device, and rounds as the host does.
 #include "runtime/kernels/low_precision_kernel.h"
 

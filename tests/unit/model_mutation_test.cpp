@@ -1,3 +1,4 @@
+// ctest: middle
 // 10,000 model files whose tables were changed at random, and whose header and checksum were made right again: each is
 // either a model, which can then be saved and loaded without loss, or refused with one sentence.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// ctest: middle
 // The Vulkan device when things fail: every call k, a lost device, missing drivers, damaged pipeline caches.
 #include <gtest/gtest.h>
 

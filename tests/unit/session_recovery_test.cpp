@@ -1,3 +1,4 @@
+// ctest: middle
 // Sessions and generators whose device is lost, at whatever call: they go on with another, to the same bits.
 #include <gtest/gtest.h>
 

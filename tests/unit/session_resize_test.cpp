@@ -1,3 +1,4 @@
+// ctest: middle
 // Sessions whose sizes change within a bound: the same bits as sessions of their own, in the memory of the largest.
 #include <gtest/gtest.h>
 

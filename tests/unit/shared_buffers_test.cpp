@@ -1,3 +1,4 @@
+// ctest: middle
 // Kernels on a device of four storage buffers per stage, where bindings share them: the bits are those of the same
 // kernels with a buffer for each binding. Over the probes of all families of ops, forward and backward, and over
 // kernels that end with others.

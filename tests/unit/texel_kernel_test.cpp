@@ -1,3 +1,4 @@
+// ctest: middle
 // Buffers read as texels: every kernel can be made so (unit/exec_network compares the bits).
 #include "runtime/kernels/texel_kernel.h"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The quick tests under AddressSanitizer with UBSan, then those with threads under ThreadSanitizer:
+# The quick and middle tests under AddressSanitizer with UBSan, then those with threads under ThreadSanitizer:
 #   sh tools/dev/sanitize.sh [asan|tsan]
 # What drivers do inside themselves is told in tests/support/gpu_device.cpp, a line each. Exit status 1 where a test fails.
 set -eu
@@ -13,10 +13,10 @@ prepare() {  # PRESET TARGET ...
   cmake --build "build/$preset" --target "$@" >"build/$preset/build.log" || { tail -40 "build/$preset/build.log"; exit 2; }
 }
 
-# All that is quick. Leaks are looked for, but not in the command line tool and the scripts that start it (tests/scripts.cmake).
+# All that is quick or middle. Leaks are looked for, but not in the command line tool and the scripts that start it (tests/scripts.cmake).
 asan() {
   prepare asan all
-  (cd build/asan && UBSAN_OPTIONS=print_stacktrace=1 ctest -L quick -j2 --output-on-failure --timeout 900)
+  (cd build/asan && UBSAN_OPTIONS=print_stacktrace=1 ctest -L '^(quick|middle)$' -j2 --output-on-failure --timeout 900)
 }
 
 # Under ThreadSanitizer: the data sets' loader (data), a store that several threads use (checkpoint), training with both

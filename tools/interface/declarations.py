@@ -95,6 +95,7 @@ class Declarations:
             self.handles.pop(layout, None)
 
     def read(self, text):
+        text = re.sub(r"^ \*(?!/) ?", "   ", text, flags=re.M)  # a star before each line of a comment
         for match in re.finditer(r"^#define (GRAFT_\w+) (-?\w+)", text, re.M):
             self.macros[match[1]] = match[2]
         text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.M)

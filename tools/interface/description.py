@@ -164,7 +164,7 @@ def fields_of(name, body):
         field = Field(match["name"] or match["function"], ctype, section=section)
         if field.name == "struct_size":
             continue
-        if field.ctype == "size_t" and field.name.endswith("_count"):
+        if field.ctype == "size_t" and field.name.endswith(("_count", "_bytes")):
             fields[-1].count = field.name
             continue
         fill(field, match["comment"] or "", f"{name}.{field.name}")

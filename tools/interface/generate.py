@@ -10,21 +10,23 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import calls  # noqa: E402
 import cpp  # noqa: E402
 import flags  # noqa: E402
 import java  # noqa: E402
 import python  # noqa: E402
 import swift  # noqa: E402
+from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
 
 NOTICE = "Written by tools/interface/generate.py from runtime/include/graft. Change the comments there."
 #: Structs that have a generated form, each with the field that its defaults depend on.
 STRUCTS = {"graft_trainer_options": "optimizer"}
-#: Structs whose C++ form is generated: the others' have callbacks, or names of their own.
-CPP_STRUCTS = ("graft_loader_options", "graft_server_options", "graft_watch_options")
+#: Structs whose C++ form is written by hand: elements of lists.
+BY_HAND = ("graft_parameter_group",)
 
 
-def files(description):
+def files(description, declarations):
     """What is written: texts by path below OUT."""
     enums = description.enums
     out = {}
@@ -36,17 +38,21 @@ def files(description):
     for one in plain:
         defaults += [*cpp.init(one, enums), ""]
     out["interface/defaults.h"] = [*defaults, "}  // namespace graft::c_api"]
+    with_init = [one for one in plain if cpp.needs_init(one, enums)]
     out["interface/inits.h"] = [f"// {NOTICE}", "#pragma once", '#include "interface/defaults.h"', '#include "runtime/c_api/c_options.h"', "",
-                                *cpp.functions(plain)]
-    out["graft/defaults.hpp"] = [f"// {NOTICE}", "#pragma once", *includes, "", *cpp.overloads(plain)]
+                                *cpp.functions(with_init)]
+    out["graft/defaults.hpp"] = [f"// {NOTICE}", "#pragma once", *includes, "", *cpp.overloads(with_init)]
+    forms = sorted((one for one in plain if one.name not in BY_HAND), key=lambda one: any(field.ctype in cpp.NESTED for field in one.fields))
     out["graft/options.hpp"] = [
-        f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", "#include <string>", "#include <vector>", "", '#include "graft/base.hpp"',
-        '#include "graft/defaults.hpp"', "", "namespace graft {", "inline namespace v0 {", "",
-        *(line for name in CPP_STRUCTS for line in [*cpp.options(description.structs[name], enums), ""]), "}  // namespace v0", "}  // namespace graft"]
+        f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", "#include <functional>", "#include <map>", "#include <optional>", "#include <span>",
+        "#include <string>", "#include <string_view>", "#include <vector>", "", '#include "graft/checkpoint.hpp"', '#include "graft/trainer_options.hpp"', "",
+        "namespace graft {", "inline namespace v0 {", "", *(line for one in forms for line in [*cpp.options(one, enums), ""]),
+        "}  // namespace v0", "}  // namespace graft"]
+    out.update(calls.Calls(declarations, set(description.structs)).headers(NOTICE))
     struct = description.structs["graft_trainer_options"]
     out["graft/trainer_options.hpp"] = [
         f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", "#include <optional>", "#include <string>", "#include <vector>", "",
-        '#include "graft/base.hpp"', '#include "graft/data.hpp"', '#include "graft/distribute.h"', '#include "graft/session.hpp"', "",
+        '#include "graft/handles.hpp"', "",
         "namespace graft {", "inline namespace v0 {", "", *cpp.options(struct, enums, "optimizer"), "", "}  // namespace v0",
         "}  // namespace graft"]
     out["interface/flags.h"] = [
@@ -69,7 +75,7 @@ def main(headers, out):
     try:
         description = Description(headers)
         description.check()
-        texts = files(description)
+        texts = files(description, Declarations(headers))
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
     for path, lines in texts.items():

@@ -4,9 +4,7 @@
 #ifndef GRAFT_ADAPTERS_H
 #define GRAFT_ADAPTERS_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* While a model has adapters, everything else is frozen, and graft_trainer_store stores the adapters. The model
    must have no sessions, generators or trainers when they change or are merged. */
@@ -41,8 +39,5 @@ GRAFT_API graft_status graft_session_swap_adapters(graft_session* session, const
 /* As graft_session_swap_adapters(), for a generator. */
 GRAFT_API graft_status graft_generator_swap_adapters(graft_generator* generator, const char* path);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -10,9 +10,7 @@
 #include "graft/generate.h"
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Told once that what was asked for is over: GRAFT_OK and "", or a failure and its sentence, which is valid during the
    call. It comes on a thread of the context, outside of any call: it may call graft, and what is asked for meanwhile
@@ -103,7 +101,5 @@ typedef void (*graft_progress)(void* user, graft_stage stage, uint64_t done, uin
 /* From now on `progress` is told; NULL: nobody. Waits for a call in progress. */
 GRAFT_API graft_status graft_set_progress(graft_context* context, graft_progress progress, void* user);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "graft/async.h"
 #include "graft/data.hpp"
-#include "graft/language.hpp"
+#include "graft/generate.hpp"
 #include "graft/session.hpp"
+#include "graft/task_calls.hpp"
 #include "graft/trainer.hpp"
 
 namespace graft {
@@ -38,14 +38,16 @@ struct Promised {
 #endif
   }
   const graft_context* context;
+  std::shared_ptr<void> kept = {};  ///< what the call needs until then
   std::promise<Status> promise = {};
 };
 
 /// The future of the call that `ask(done, user)` begins. If a function of the app's throws in the call, get() throws
 /// it.
 template <typename Ask>
-std::future<Status> ask_async(const graft_context* context, Ask ask) {
+std::future<Status> ask_async(const graft_context* context, Ask ask, std::shared_ptr<void> kept = nullptr) {
   auto promised = std::make_unique<Promised>(context);
+  promised->kept = std::move(kept);
   std::future<Status> future = promised->promise.get_future();
   const graft_done done = [](void* user, graft_status code, const char* message) {
     const std::unique_ptr<Promised> told(static_cast<Promised*>(user));
@@ -86,28 +88,24 @@ inline std::future<Status> train_next_async(Trainer& trainer, Loader& loader, in
   });
 }
 
-/// One thing at a time that was asked for, to wait for and to cancel alone: see graft_task.
-class Task {
+/// One thing at a time that was asked for, to wait for and to cancel alone: see graft_task. Task::create(context) makes
+/// it.
+class Task : public detail::TaskCalls {
  public:
-  /// For what is made from this context.
-  static Result<Task> create(graft_context* context) {
-    graft_task* handle = nullptr;
-    const graft_status code = graft_task_create(context, &handle);
-    return detail::made(code, context, Task(handle, context));
-  }
+  using TaskCalls::TaskCalls;
   /// See graft_session_run_async.
-  Status run(Session& session) { return of(graft_session_run_async(session.get(), graft_task_done, get())); }
+  Status run(Session& session) { return status(graft_session_run_async(session.get(), graft_task_done, get())); }
   /// See graft_train_step_async.
   Status train_step(Trainer& trainer, const std::vector<const void*>& inputs, const void* target, std::uint32_t samples,
                     Metrics& metrics) {
     metrics.struct_size = sizeof metrics;
-    return of(graft_train_step_async(trainer.get(), inputs.data(), inputs.size(), target, samples, &metrics,
-                                     graft_task_done, get()));
+    return status(graft_train_step_async(trainer.get(), inputs.data(), inputs.size(), target, samples, &metrics,
+                                         graft_task_done, get()));
   }
   /// See graft_train_next_async.
   Status train_next(Trainer& trainer, Loader& loader, int& more, Metrics& metrics) {
     metrics.struct_size = sizeof metrics;
-    return of(graft_train_next_async(trainer.get(), loader.get(), &more, &metrics, graft_task_done, get()));
+    return status(graft_train_next_async(trainer.get(), loader.get(), &more, &metrics, graft_task_done, get()));
   }
   /// How the call ended, once it is over; GRAFT_TIMEOUT if it is not over by then. Throws what a function of the app's
   /// threw in the call.
@@ -115,24 +113,29 @@ class Task {
   Status wait(std::chrono::duration<Rep, Period> timeout) {
     return ended(std::chrono::duration<double, std::milli>(timeout).count());
   }
-  Status wait() { return ended(-1); }          ///< without a limit
-  void cancel() { graft_task_cancel(get()); }  ///< this call and no other; from any thread
-  /// For other functions of graft/async.h, with graft_task_done.
-  graft_task* get() const { return handle_.get(); }
+  Status wait() { return ended(-1); }  ///< without a limit
 
  private:
-  Task(graft_task* handle, graft_context* context) : handle_(handle), context_(context) {}
-  Status of(graft_status code) const { return detail::to_status(code, context_); }
   Status ended(double timeout_ms) {
     graft_status outcome = GRAFT_OK;
-    Status waited = of(graft_task_wait(get(), timeout_ms, &outcome));
+    Status waited = status(graft_task_wait(get(), timeout_ms, &outcome));
     if (!waited.ok()) return waited;
-    detail::Thrown::rethrow(outcome, context_);
-    return Status(outcome, graft_task_message(get()));
+    detail::Thrown::rethrow(outcome, context());
+    return Status(outcome, message());
   }
-  detail::Handle<graft_task, graft_task_destroy> handle_;
-  graft_context* context_;
 };
+
+/// See graft_generate_async: what the functions of `options` refer to must stay; Generator::last() has the text.
+inline std::future<Status> generate_async(Generator& generator, const std::string& prompt,
+                                          const GenerateOptions& options) {
+  auto raw = std::make_shared<detail::SubmittedTexts::Text>(options);
+  return detail::ask_async(
+      generator.context(),
+      [&](graft_done done, void* user) {
+        return graft_generate_async(generator.get(), prompt.c_str(), raw->raw.get(), done, user);
+      },
+      raw);
+}
 
 /// As long as it lives, a function is told how far calls on a context are: see graft_progress. If the function throws,
 /// the call ends as by graft_cancel and throws the same.

@@ -1,10 +1,15 @@
 // What the C++ API is built of: statuses, results, handles. Include graft/graft.hpp.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,14 +73,19 @@ class [[nodiscard]] Result {
   std::optional<T> value_;
 };
 
-/// Name, element type and shape of a tensor: graft_tensor_info.
+/// Name, element type and shape of a tensor.
 using TensorInfo = graft_tensor_info;
-/// Bytes by class: graft_memory.
-using Memory = graft_memory;
-/// What a step gives back: graft_metrics.
-using Metrics = graft_metrics;
-/// What a run would take: graft_forecast.
-using Forecast = graft_forecast;
+
+/// A tensor where graft has it, valid as the call says that gives it.
+struct TensorView {
+  std::span<const std::byte> data;
+  TensorInfo info{};
+  /// Its elements; T: their type.
+  template <typename T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
+  }
+};
 
 /// A size for a named dimension, as in {"batch", 32}.
 struct Binding {
@@ -83,29 +93,26 @@ struct Binding {
   std::int64_t size = 0;
 };
 
-/// As graft_parameter_group.
+/// Options of the parameters whose name matches: TrainerOptions::groups.
 struct ParameterGroup {
   std::string pattern;  ///< of names: '*' any characters, '?' one; the first group that matches decides
   double learning_rate_scale = 1;
   std::optional<double> weight_decay = {};  ///< default: the trainer's
 };
 
-/// As graft_context_options; empty strings for the defaults. If `log` or `allocate` throws, the call that it is called
-/// by throws the same; what `log` throws on graft's own threads is dropped.
-struct ContextOptions {
-  std::string device = {};
-  std::string vulkan_library = {};
-  std::string pipeline_cache = {};
-  decltype(graft_context_options::allocate) allocate = nullptr;
-  decltype(graft_context_options::deallocate) deallocate = nullptr;
-  void* allocator_user = nullptr;
-  decltype(graft_context_options::log) log = nullptr;
-  void* log_user = nullptr;
-  graft_log_level log_level = GRAFT_LOG_INFO;
-  graft_matmul_precision matmul_precision = GRAFT_MATMUL_HIGHEST;
-  graft_priority priority = GRAFT_PRIORITY_MEDIUM;
-  void (*vulkan_get_instance_proc_addr)() = nullptr;  ///< of a Vulkan that is linked in; nothing is loaded then
-  bool validate = false;                              ///< under the Vulkan validation layers, which the log tells of
+/// How an input is given that the model takes as f32: x * scale + offset of bytes or halves.
+struct InputFormat {
+  std::string name = {};
+  graft_element element = GRAFT_ELEMENT_U8;
+  bool channels_last = false;      ///< [N, H, W, C] where the model takes [N, C, H, W]
+  std::vector<float> scale = {};   ///< empty: 1; one number, or one for each channel
+  std::vector<float> offset = {};  ///< the same; empty: 0
+};
+
+/// One turn of a conversation.
+struct ChatMessage {
+  std::string role;  ///< "system", "user" or "assistant"
+  std::string text;
 };
 
 namespace detail {
@@ -125,6 +132,22 @@ inline Status to_status(graft_status code, const graft_context* context) {
   return Status(code, message.empty() ? graft_status_name(code) : message);
 }
 
+/// Owns a handle of C, made from `context`.
+template <typename T, void (*Destroy)(T*)>
+class Object {
+ public:
+  T* get() const { return handle_.get(); }             ///< for what only the C ABI has
+  graft_context* context() const { return context_; }  ///< whose messages say what failed
+
+ protected:
+  Object(T* handle, graft_context* context) : handle_(handle), context_(context) {}
+  Status status(graft_status code) const { return to_status(code, context_); }
+
+ private:
+  Handle<T, Destroy> handle_;
+  graft_context* context_;
+};
+
 /// `object`, which owns what a call made, or why there is none.
 template <typename T>
 Result<T> made(graft_status code, const graft_context* context, T object) {
@@ -142,6 +165,8 @@ Info sized() {
   return info;
 }
 
+/// A text of C, which may be NULL.
+inline std::string text(const char* from) { return from == nullptr ? std::string() : std::string(from); }
 inline const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
 /// `names` must outlive the result.
@@ -168,50 +193,70 @@ inline std::vector<graft_parameter_group> raw_groups(const std::vector<Parameter
   return raw;
 }
 
+inline std::vector<graft_pair> raw_pairs(const std::map<std::string, std::string>& pairs) {
+  std::vector<graft_pair> raw;
+  for (const auto& [key, value] : pairs) raw.push_back({key.c_str(), value.c_str()});
+  return raw;
+}
+
+/// `formats` must outlive the result.
+inline std::vector<graft_input_format> raw_formats(const std::vector<InputFormat>& formats) {
+  std::vector<graft_input_format> raw;
+  raw.reserve(formats.size());
+  for (const InputFormat& format : formats) {
+    raw.push_back({format.name.c_str(), format.element, format.channels_last ? 1 : 0, format.scale.data(),
+                   format.scale.size(), format.offset.data(), format.offset.size()});
+  }
+  return raw;
+}
+
+inline std::vector<graft_chat_message> raw_messages(std::span<const ChatMessage> messages) {
+  std::vector<graft_chat_message> raw;
+  for (const ChatMessage& message : messages) raw.push_back({message.role.c_str(), message.text.c_str()});
+  return raw;
+}
+
+inline std::span<const std::byte> bytes_at(const void* data, std::size_t bytes) {
+  return {static_cast<const std::byte*>(data), bytes};
+}
+
+/// Copies of `count` elements as Item has them.
+template <typename Item, typename Raw>
+std::vector<Item> items(const Raw* from, std::size_t count) {
+  std::vector<Item> all;
+  all.reserve(from == nullptr ? 0 : count);
+  for (std::size_t i = 0; from != nullptr && i < count; ++i) {
+    if constexpr (std::is_same_v<Item, Binding>) {
+      all.push_back({from[i].name, from[i].size});
+    } else {
+      all.emplace_back(from[i]);
+    }
+  }
+  return all;
+}
+
+/// The lines of a text.
+inline std::vector<std::string> lines(const char* from) {
+  std::vector<std::string> all;
+  const std::string whole = text(from);
+  for (std::size_t at = 0; at < whole.size();) {
+    const std::size_t end = std::min(whole.find('\n', at), whole.size());
+    all.push_back(whole.substr(at, end - at));
+    at = end + 1;
+  }
+  return all;
+}
+
 inline std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
   return all;
 }
 
-/// A context's functions, which the library calls as long as it lives.
-struct ContextCalls {
-  explicit ContextCalls(const ContextOptions& given) : options(given) {}
-
-  static void write_log(void* user, graft_log_level level, const char* message) {
-    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
-    (void)Thrown::caught(nullptr, 0, [&] { return of.log(of.log_user, level, message), 0; });
-  }
-  static void* allocate(void* user, std::size_t bytes, std::size_t alignment) {
-    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
-    return Thrown::caught(nullptr, static_cast<void*>(nullptr),
-                          [&] { return of.allocate(of.allocator_user, bytes, alignment); });
-  }
-  static void deallocate(void* user, void* pointer, std::size_t bytes, std::size_t alignment) {
-    const ContextOptions& of = static_cast<ContextCalls*>(user)->options;
-    of.deallocate(of.allocator_user, pointer, bytes, alignment);
-  }
-  ContextOptions options;
-};
-
-/// `calls` must stay as long as the context.
-inline graft_context_options raw_options(ContextCalls& calls) {
-  const ContextOptions& options = calls.options;
-  auto raw = sized<graft_context_options>();
-  raw.device = or_null(options.device);
-  raw.vulkan_library = or_null(options.vulkan_library);
-  raw.vulkan_get_instance_proc_addr = options.vulkan_get_instance_proc_addr;
-  raw.pipeline_cache = or_null(options.pipeline_cache);
-  raw.allocate = options.allocate == nullptr ? nullptr : ContextCalls::allocate;
-  raw.deallocate = options.deallocate == nullptr ? nullptr : ContextCalls::deallocate;
-  raw.allocator_user = &calls;
-  raw.log = options.log == nullptr ? nullptr : ContextCalls::write_log;
-  raw.log_user = &calls;
-  raw.log_level = options.log_level;
-  raw.matmul_precision = options.matmul_precision;
-  raw.priority = options.priority;
-  raw.validate = options.validate ? 1 : 0;
-  return raw;
+inline std::size_t elements(const TensorInfo& tensor) {
+  std::size_t count = 1;
+  for (std::uint32_t i = 0; i < tensor.rank; ++i) count *= static_cast<std::size_t>(tensor.dims[i]);
+  return count;
 }
 
 /// A tensor by read(data, bytes, info), which with data = NULL tells its info alone. T must be its element type.
@@ -220,10 +265,8 @@ Result<std::vector<T>> read_tensor(const graft_context* context, Read read) {
   TensorInfo info{};
   Status told = to_status(read(nullptr, 0, &info), context);
   if (!told.ok()) return told;
-  std::size_t count = 1;
-  for (std::uint32_t i = 0; i < info.rank; ++i) count *= static_cast<std::size_t>(info.dims[i]);
-  std::vector<T> out(count);
-  Status done = to_status(read(out.data(), count * sizeof(T), nullptr), context);
+  std::vector<T> out(elements(info));
+  Status done = to_status(read(out.data(), out.size() * sizeof(T), nullptr), context);
   if (!done.ok()) return done;
   return out;
 }

@@ -6,15 +6,15 @@
 
 #include "graft/graft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Where what is known of a device is kept. */
 typedef struct graft_cache_options {
   size_t struct_size;
-  const char* folder; /* made where missing; every device has files of its own in it */
-  int skip_self_test; /* 1: kernels are used without a test; what is remembered of them still counts */
+  /* Folder, made if missing; each device has its own files in it. Default: none. */
+  const char* folder;
+  /* Kernels are used without a test; stored verdicts still count. Default: 0. */
+  int skip_self_test;
 } graft_cache_options;
 
 /* Once for a context, before anything is made from it. From then on every kernel is run against a known answer before
@@ -24,8 +24,5 @@ typedef struct graft_cache_options {
    files that are damaged or of another device, are logged and do no harm. */
 GRAFT_API graft_status graft_context_open_cache(graft_context* context, const graft_cache_options* options);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif /* GRAFT_CACHE_H */

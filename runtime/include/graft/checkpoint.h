@@ -5,9 +5,7 @@
 #ifndef GRAFT_CHECKPOINT_H
 #define GRAFT_CHECKPOINT_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Authenticated encryption (AEAD) under a key that stays with the app. The rules on nonces: seal draws a new one in
    every call and puts it into what it returns. Called from graft's own threads, several at once. */
@@ -27,41 +25,58 @@ typedef struct graft_pair {
   const char* value;
 } graft_pair;
 
-/* Where and how often a run is kept. */
+/* Where and how often a run is kept. graft_checkpoint_options_init() fills in the defaults. */
 typedef struct graft_checkpoint_options {
   size_t struct_size;
-  const char* folder;         /* made where missing; one trainer at a time writes to it */
-  uint64_t every;             /* steps between snapshots; 0: only graft_checkpoint_save */
-  uint64_t journal_every;     /* steps are durable at each k-th; 0: each, before graft_train_step returns */
-  uint64_t journal_ms;        /* instead, where not 0: so many milliseconds later at most */
-  uint32_t keep;              /* newest snapshots to keep; tagged ones always stay; 0: 4 */
-  int resume;                 /* 1: go on from what the folder holds; 0: it must hold no snapshot */
-  const char* from;           /* with resume: the snapshot to go back to, by number or tag; NULL: the newest */
-  int with_changes;           /* with resume: go on although options differ; the model may not */
-  int continue_on_mismatch;   /* where a step that is taken again differs from the journal: go on from the snapshot */
-  const char* data;           /* whatever tells the data apart: a resume with another is refused; may be NULL */
-  const graft_pair* metadata; /* of the app, kept with each snapshot */
+  /* Folder of the run, made if missing; one trainer at a time writes to it. Default: none. */
+  const char* folder;
+  /* Steps between snapshots; 0: only graft_checkpoint_save takes one. Default: 0. */
+  uint64_t every;
+  /* Steps are durable at each k-th; 1: each, before graft_train_step returns; 0: the default.
+     Default: 1. */
+  uint64_t journal_every;
+  /* Steps are durable this many milliseconds later at most, instead of journal_every; 0: off. Default: 0. */
+  uint64_t journal_ms;
+  /* Newest snapshots to keep; tagged ones always stay; 0: the default. Default: 4. */
+  uint32_t keep;
+  /* Continue from the snapshot in the folder; without it the folder must hold none. Default: 0. */
+  int resume;
+  /* With resume: the snapshot to go back to, by number or tag; by default the newest. Default: none. */
+  const char* from;
+  /* With resume: continue although options differ; the model may not. Default: 0. */
+  int with_changes;
+  /* If a repeated step differs from the journal, continue from the snapshot. Default: 0. */
+  int continue_on_mismatch;
+  /* Text that identifies the data: a resume with another is refused. Default: none. */
+  const char* data;
+  /* Keys and values of the app, stored with each snapshot. Default: none. */
+  const graft_pair* metadata;
   size_t metadata_count;
-  const graft_cipher* cipher; /* of everything in the folder; NULL: none */
-  /* 1: parameters may be NaN or infinite. Otherwise no snapshot of such is written, and a resume goes on from the
-     newest snapshot that is finite (which is logged), or refuses the one that `from` names. */
+  /* Encrypts everything in the folder. Default: none. */
+  const graft_cipher* cipher;
+  /* Parameters may be NaN or infinite. Otherwise no snapshot of such is written, and a resume continues from the newest
+     snapshot that is finite (which is logged), or refuses the one that `from` names. Default: 0. */
   int allow_non_finite;
-  /* Of graft_train_next: its place is kept with each snapshot and brought back by a resume; data then says its SPEC
-     where it is NULL, and other samples or another order are refused. NULL: none */
+  /* Loader of graft_train_next: its place is stored with each snapshot, and a resume restores it. data is then its SPEC
+     if it is none, and other samples or another order are refused. Default: none. */
   struct graft_loader* loader;
-  const char* model_file; /* noted in each snapshot, for `graft checkpoint restore`; NULL: none */
-  /* 1: a call that takes a step returns before it is durable, and while the device goes on with the next one it becomes
-     so; the step before is as durable as was asked. graft_checkpoint_acknowledge waits for the last one. */
+  /* Path noted in each snapshot, for `graft checkpoint restore`. Default: none. */
+  const char* model_file;
+  /* A call that takes a step returns before the step is durable; it becomes durable while the device computes the next
+     one. graft_checkpoint_acknowledge waits for the last one. Default: 0. */
   int late;
-  /* Told, within a call on the trainer, what goes wrong and is not fatal, and what recovery did, in place of the log:
-     a sentence, valid during the call. It must not call graft. */
+  /* Gets warnings and what recovery did, instead of the log, within a call on the trainer: a sentence, valid during the
+     call. It must not call graft. Default: none. */
   void (*report)(void* user, const char* sentence);
+  /* First argument of report. Default: none. */
   void* report_user;
-  /* 1: the run of another worker, which kept the folder and is gone (graft/distribute.h): it is kept from this
-     trainer's state on, or goes on from a newer snapshot. Looks less deep for damage than a resume. corrupt: it is
-     another run's. */
+  /* The run of another worker, which is gone (graft/distribute.h): it continues from this trainer's state, or from a
+     newer snapshot. Looks less deep for damage than a resume. corrupt: it is another run's. Default: 0. */
   int take_over;
 } graft_checkpoint_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_checkpoint_options_init(graft_checkpoint_options* options);
 
 /* Where a run went on. */
 typedef struct graft_checkpoint_info {
@@ -105,7 +120,5 @@ GRAFT_API graft_status graft_checkpoint_data(graft_trainer* trainer, uint32_t wo
 GRAFT_API graft_status graft_warm_start(graft_trainer* trainer, const char* folder, const char* snapshot,
                                         const graft_cipher* cipher);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

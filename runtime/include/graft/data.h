@@ -8,9 +8,7 @@
 
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Samples by number. */
 typedef struct graft_data_set graft_data_set;
@@ -56,32 +54,45 @@ typedef enum graft_on_long GRAFT_ENUM_OF_INT {
   GRAFT_ON_LONG_SPLIT = 4    /* it becomes several, each of which begins anew */
 } graft_on_long;
 
-/* How a data set is opened. */
+/* How a data set is opened. graft_data_options_init() fills in the defaults. */
 typedef struct graft_data_options {
   size_t struct_size;
-  /* That the data is for: "text:FILE" and "jsonl:FILE" become its tokens, other sets are read for its inputs, and
-     labels get the numbers of its classes. NULL: nothing is known */
+  /* Model that the data is for: "text:FILE" and "jsonl:FILE" become its tokens, other sets are read for its inputs, and
+     labels get the numbers of its classes. Default: none. */
   graft_model* model;
-  int evaluation;      /* 1: samples as they are, without augmentation, and labels of the model's classes alone */
-  int64_t length;      /* of samples of text, in tokens; 0: 128 */
-  int sequence_starts; /* 1: all samples of text say where their texts begin (graft_trainer_options.packed_sequences) */
-  const struct graft_media* media; /* reads pictures and sounds; its functions outlive the set; NULL: none are read */
-  uint64_t first;                  /* samples [first, first + count) alone, as in the last 5 % to evaluate on */
-  uint64_t count;                  /* 0: to the end */
+  /* Samples without augmentation, and only labels of the model's classes. Default: 0. */
+  int evaluation;
+  /* Tokens of a sample of text; 0: the default. Default: 128. */
+  int64_t length;
+  /* All samples of text have the field "sequence_starts" (graft_trainer_options.packed_sequences). Default: 0. */
+  int sequence_starts;
+  /* Reads images and sounds; its functions outlive the set. Without it none are read. Default: none. */
+  const struct graft_media* media;
+  /* First sample of the set. Default: 0. */
+  uint64_t first;
+  /* Samples from there on; 0: to the end. Default: 0. */
+  uint64_t count;
   /* Samples hold two texts of `length` tokens each, one after the other: the dimension "seq" is twice that. A trainer
-     of the loss takes packed sequences. Of groups, samples are [texts, length], and a trainer for the set knows. */
+     of the loss takes packed sequences. Of groups, samples are [texts, length], and a trainer for the set knows.
+     Default: no_preference. */
   graft_preference preference;
-  graft_pooling pooling; /* of groups */
+  /* Pooling of groups. Default: default. */
+  graft_pooling pooling;
+  /* What becomes of texts longer than a sample. Default: by_kind. */
   graft_on_long on_long;
-  /* Of texts, in place of the model's and of the one that the spec names (tokenizer=FILE, which is unsupported without
-     this); it may be destroyed once the set is open. NULL: the model's */
+  /* Tokenizer of texts, instead of the model's and of the one that the spec names (tokenizer=FILE, which is unsupported
+     without this); it may be destroyed once the set is open. Default: none. */
   const struct graft_tokenizer* tokenizer;
-  /* Names of classes whose numbers labels get, in place of the model's: for a set to evaluate on those of the set that
-     is trained on, which it may not exceed. NULL: the model's, where `evaluation` is 1, else whatever there is */
+  /* Names of classes whose numbers labels get, instead of the model's: for a set to evaluate on, the classes of the set
+     to train on, which it may not exceed. An empty list: labels are numbers. Default: none. */
   const char* const* classes;
-  size_t class_count; /* may be 0 where `classes` is not NULL: the labels are numbers */
-  uint64_t show;      /* so many first samples of text are kept for graft_data_shown */
+  size_t class_count;
+  /* First samples of text that are stored for graft_data_shown. Default: 0. */
+  uint64_t show;
 } graft_data_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_data_options_init(graft_data_options* options);
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
    have the field "sequence_starts"; a trainer that is made for the set keeps them apart. options may be NULL. */
@@ -133,17 +144,24 @@ GRAFT_API graft_status graft_data_from_callback(graft_context* context, const gr
    GRAFT_LOSS_DPO, GRAFT_LOSS_IPO and GRAFT_LOSS_KTO learn by the difference to it. Computed once, on the device; the
    model is on it for as long. `batch` samples at once; 0: 8. Before the set has a loader. */
 GRAFT_API graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch);
-/* How a reference is computed. */
+/* How a reference is computed. graft_reference_options_init() fills in the defaults. */
 typedef struct graft_reference_options {
   size_t struct_size;
-  uint32_t batch; /* samples at once; 0: 8 */
+  /* Samples at once; 0: the default. Default: 8. */
+  uint32_t batch;
+  /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
-  const graft_binding* bindings; /* named dimensions other than the batch and "seq" */
+  /* Sizes of named dimensions other than the batch and "seq". Default: none. */
+  const graft_binding* bindings;
   size_t binding_count;
-  /* A file that keeps what was computed; where it is there, of the same data, model and precision, nothing is computed.
-     corrupt: it is damaged. Its folder is made where missing. NULL: none */
+  /* File that stores the result; if it is there, of the same data, model and precision, nothing is computed. corrupt:
+     it is damaged. Its folder is made if missing. Default: none. */
   const char* file;
 } graft_reference_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_reference_options_init(graft_reference_options* options);
+
 /* The same; options may be NULL. */
 GRAFT_API graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* model,
                                                      const graft_reference_options* options);
@@ -227,8 +245,5 @@ GRAFT_API graft_status graft_train_next(graft_trainer* trainer, graft_loader* lo
 /* As graft_evaluate, on all samples of a set that has no loader. */
 GRAFT_API graft_status graft_evaluate_data(graft_trainer* trainer, graft_data_set* set, graft_metrics* metrics);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -10,9 +10,7 @@
 #include "graft/shapes.h"
 #include "graft/source.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What changed, of one client or averaged over several. */
 typedef struct graft_delta graft_delta;
@@ -113,14 +111,21 @@ GRAFT_API graft_status graft_delta_integers(graft_delta* delta, const char* name
 /* How deltas are averaged. */
 typedef struct graft_average_options {
   size_t struct_size;
-  int equal;            /* 1: all clients weigh the same; 0: by their samples */
-  int products;         /* 1: of adapters, what their matrices multiply to is averaged and factored again */
-  uint32_t rank;        /* of products; 0: the largest of the deltas */
-  double noise;         /* normal noise on the clients' sum, of so many times clip_norm; with equal = 1; 0: none */
-  double clip_norm;     /* what each delta was clipped to */
-  const uint64_t* seed; /* as in graft_delta_options */
-  /* With noise, what the sum is divided by: the number of clients that a round expects. For rounds that draw each
-     client by chance, where the number that came tells of them. 0: the deltas' number. */
+  /* All clients weigh the same, instead of by their samples. Default: 0. */
+  int equal;
+  /* Of adapters, the average is of the products of their matrices, which is factored again. Default: 0. */
+  int products;
+  /* Rank of the average of products; 0: the largest of the deltas. Default: 0. */
+  uint32_t rank;
+  /* Standard deviation of normal noise on the clients' sum, as a multiple of clip_norm; needs `equal`. Default: 0.
+     Range: [0, inf). */
+  double noise;
+  /* Norm that each delta was clipped to. Default: 0. Range: [0, inf). */
+  double clip_norm;
+  /* Seed of the noise, as in graft_delta_options. Default: none. */
+  const uint64_t* seed;
+  /* With noise, divisor of the sum: the number of clients that a round expects, if each client is drawn by chance,
+     since the number that came would reveal them. 0: the number of deltas. Default: 0. Range: [0, inf). */
   double expected_clients;
 } graft_average_options;
 
@@ -192,8 +197,5 @@ GRAFT_API graft_status graft_delta_privacy(graft_context* context, double noise,
 /* The order of the Renyi divergence that gave that epsilon; 0 where the numbers are out of range. */
 GRAFT_API uint32_t graft_delta_privacy_order(double noise, double share, uint64_t rounds, double delta);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -6,9 +6,7 @@
 #ifndef GRAFT_DEVICES_H
 #define GRAFT_DEVICES_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* The devices that can run graft, in the loader's order. */
 typedef struct graft_devices graft_devices;
@@ -122,7 +120,5 @@ GRAFT_API graft_status graft_devices_remembered(graft_devices* devices, size_t i
 /* The verdicts that a context with a cache knows so far, without a test. invalid_argument: it has none. */
 GRAFT_API graft_status graft_context_known_kernels(graft_context* context, graft_kernel_report report, void* user);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

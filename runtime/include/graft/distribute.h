@@ -14,9 +14,7 @@
 
 #include "graft/graft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* One worker's end of a group, made by the app over MPI, NCCL, gRPC, ..., or by graft/gloo.h. All workers make the same
  * calls in the same order. Calls come one at a time, leave() from the same thread. */
@@ -110,7 +108,5 @@ GRAFT_API graft_status graft_trainer_request_whole(graft_trainer* trainer, int* 
  * optimizer's state of all, for graft_checkpoint_save(). Else nothing is to be done. */
 GRAFT_API graft_status graft_trainer_gather(graft_trainer* trainer);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -5,28 +5,37 @@
 #ifndef GRAFT_EMBED_H
 #define GRAFT_EMBED_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Turns texts into vectors with a language model or an encoder. The model must outlive it. */
 typedef struct graft_embedder graft_embedder;
 
-/* What an embedder is planned for. */
+/* What an embedder is planned for. graft_embedder_options_init() fills in the defaults. */
 typedef struct graft_embedder_options {
   size_t struct_size;
+  /* Which tokens' vectors stand for a text. Default: default. */
   graft_pooling pooling;
-  int normalize; /* 1: vectors are brought to length 1; 0: only where the pooling is the model's and its file says so */
-  int cut;       /* 1: texts beyond `length` are cut at their end; 0: they are refused */
-  uint32_t length; /* most tokens of a text; 0: the model's own context, at most 512 */
-  uint32_t batch;  /* texts on the device at once; 0: 8 */
-  /* Name of the value that is pooled, [batch, seq, width]; NULL: what the model's head reads, an output
-     "last_hidden_state", or the only output. */
+  /* Vectors are scaled to length 1; without it only if the pooling is the model's and its file says so. Default: 0. */
+  int normalize;
+  /* Longer texts are cut at their end; without it they are refused. Default: 0. */
+  int cut;
+  /* Most tokens of a text; 0: the model's own context, at most 512. Default: 0. */
+  uint32_t length;
+  /* Texts on the device at once; 0: the default. Default: 8. */
+  uint32_t batch;
+  /* Value that is pooled, [batch, seq, width]; by default what the model's head reads, an output "last_hidden_state",
+     or the only output. Default: none. */
   const char* of;
+  /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
-  uint64_t budget;    /* largest device memory in bytes, 0 for no limit */
-  int recover_device; /* 1: goes on where the device was lost, as graft_session_options.recover_device has it */
+  /* Largest device memory in bytes; 0: no limit. Default: 0. */
+  uint64_t budget;
+  /* Continues if the device is lost, as graft_session_options.recover_device. Default: 0. */
+  int recover_device;
 } graft_embedder_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_embedder_options_init(graft_embedder_options* options);
 
 /* options may be NULL. unsupported: a model that takes something else than tokens [batch, seq], and with them masks,
    segments and positions, or has no hidden state that is found. */
@@ -48,8 +57,5 @@ GRAFT_API graft_status graft_embed(graft_embedder* embedder, const char* const* 
 GRAFT_API graft_status graft_embed_tokens(graft_embedder* embedder, const int32_t* const* ids, const size_t* counts,
                                           size_t count, const float** vectors);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -9,9 +9,7 @@
 #include "graft/data.h"
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What a model gave on a data set. */
 typedef struct graft_evaluation graft_evaluation;
@@ -19,11 +17,15 @@ typedef struct graft_evaluation graft_evaluation;
 /* What an evaluation is asked for. */
 typedef struct graft_evaluation_options {
   size_t struct_size;
-  const char* metrics;                   /* beside the loss, as in "f1,auroc": graft_metric_names(); NULL: none */
-  int confusion;                         /* 1: the confusion matrix, of a loss of labels */
-  int outcomes;                          /* 1: what is said of each sample is kept, for graft_evaluations_compare */
-  const graft_trainer_options* training; /* the loss, the batch, bindings, the precision; NULL: the usual ones, and of
-                                            graft_evaluate_trainer its own in any case */
+  /* Metrics besides the loss, names of graft_metric_names() separated by commas. Default: none. */
+  const char* metrics;
+  /* Computes the confusion matrix, of a loss of labels. Default: 0. */
+  int confusion;
+  /* Stores what is predicted for each sample, for graft_evaluations_compare. Default: 0. */
+  int outcomes;
+  /* Loss, batch, bindings and precision; by default those of graft_trainer_options_init. graft_evaluate_trainer uses
+     the trainer's own. Default: none. */
+  const graft_trainer_options* training;
 } graft_evaluation_options;
 
 /* Of a model's weights, on all samples of a set that has no loader. options may be NULL. invalid_argument: an unknown
@@ -153,7 +155,5 @@ typedef struct graft_verdict {
 GRAFT_API graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluation* evaluation,
                                              const graft_watch_options* options, graft_verdict* verdict);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -6,9 +6,7 @@
 
 #include "graft/graft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What names the memory. */
 typedef enum graft_external_kind GRAFT_ENUM_OF_INT {
@@ -42,7 +40,5 @@ typedef struct graft_external_memory { /* One whole allocation, and where in it 
 GRAFT_API graft_status graft_session_bind(graft_session* session, const char* name,
                                           const graft_external_memory* memory);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -9,15 +9,17 @@
 #include "graft/evaluate.h"
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
-typedef struct graft_gate_options { /* What new weights are held against. */
+/* What new weights are compared with. */
+typedef struct graft_gate_options {
   size_t struct_size;
-  const char* conditions;                /* "accuracy>=0.9,loss<=0.5": all must hold */
-  double margin;                         /* by how much each of these metrics may be worse than the old model's */
-  const graft_trainer_options* training; /* the loss, the batch, bindings, the precision; NULL: the usual ones */
+  /* Conditions that must all hold, as in "accuracy>=0.9,loss<=0.5". Default: none. */
+  const char* conditions;
+  /* By how much each of these metrics may be worse than the old model's. Default: 0. Range: [0, inf). */
+  double margin;
+  /* Loss, batch, bindings and precision; by default those of graft_trainer_options_init. Default: none. */
+  const graft_trainer_options* training;
 } graft_gate_options;
 
 /* What the gate found. Arrays and texts are valid until the candidate's next graft_gate, or its end. */
@@ -59,7 +61,5 @@ GRAFT_API graft_status graft_gate_condition(const graft_model* candidate, size_t
    one. */
 GRAFT_API graft_status graft_gate_compare(graft_model* candidate, graft_comparison* comparison);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

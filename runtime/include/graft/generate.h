@@ -4,9 +4,7 @@
 #ifndef GRAFT_GENERATE_H
 #define GRAFT_GENERATE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* How a generator keeps keys and values of earlier tokens: each number is rounded once. */
 typedef enum graft_cache_format GRAFT_ENUM_OF_INT {
@@ -16,26 +14,34 @@ typedef enum graft_cache_format GRAFT_ENUM_OF_INT {
   GRAFT_CACHE_Q8_0 = 3 /* about a quarter: blocks of 32 numbers with one scale, along what a token has of all heads */
 } graft_cache_format;
 
-/* What a generator is planned for. */
+/* What a generator is planned for. graft_generator_options_init() fills in the defaults. */
 typedef struct graft_generator_options {
   size_t struct_size;
-  uint32_t context; /* tokens of prompt and answer together; 0: the model's own, at most 2048 */
-  uint32_t prefill; /* tokens of a prompt taken at a time; 0: 64 */
-  uint64_t budget;  /* largest device memory in bytes, 0 for no limit */
+  /* Tokens of prompt and answer together; 0: the model's own context, at most 2048. Default: 0. */
+  uint32_t context;
+  /* Tokens of a prompt that one run takes; 0: the default. Default: 64. */
+  uint32_t prefill;
+  /* Largest device memory in bytes; 0: no limit. Default: 0. */
+  uint64_t budget;
+  /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
-  /* 1: the generator outlives its device, as graft_session_options.recover_device has it: what its caches held is
-     computed again by the same steps, and a text goes on where it was, to the same bits. */
+  /* Continues if the device is lost, as graft_session_options.recover_device: the caches are computed again by the same
+     steps, and a text goes on to the same bits. Default: 0. */
   int recover_device;
-  /* Tokens that are guessed from what the text says before, and verified in one run (prompt lookup decoding); 0: none.
-     What is generated stays the same, bit for bit: the device is found to give a token among several the bits that it
-     has alone, or no guesses are made. Worth it where answers repeat their prompts: 3 is a good number on CPUs. */
+  /* Tokens that are guessed from the text so far and verified in one run (prompt lookup decoding); 0: none. The result
+     is the same, bit for bit: without a device that gives a token among several the bits that it has alone, nothing is
+     guessed. Useful if answers repeat their prompts: 3 is a good number on CPUs. Default: 0. */
   uint32_t prompt_lookup;
-  graft_cache_format cache; /* how keys and values of earlier tokens are kept */
-  /* Texts that are written at once, from 1 on: memory is planned for so many caches, and graft_generator_submit takes
-     texts. Each run takes one token of every text, so that weights are read once for all. Where so many do not fit the
-     budget, the error says how many would. 0: one text after the other. Not with prompt_lookup. */
+  /* How keys and values of earlier tokens are stored. Default: f32. */
+  graft_cache_format cache;
+  /* Texts that are written at once, for graft_generator_submit: memory is planned for this many caches. Each run takes
+     one token of every text, so that weights are read once for all. If they do not fit the budget, the error says how
+     many would. 0: one text after the other. Not with prompt_lookup. Default: 0. */
   uint32_t sequences;
 } graft_generator_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_generator_options_init(graft_generator_options* options);
 
 /* Something that is added to a token's score before it is chosen. */
 typedef struct graft_logit_bias {
@@ -46,8 +52,8 @@ typedef struct graft_logit_bias {
 /* How one text is made. graft_generate_options_init() fills in the defaults. */
 typedef struct graft_generate_options {
   size_t struct_size;
-  /* Most tokens of the answer; 0: none, the caches only read the prompt, so that a longer text that begins with it costs
-     its new tokens only. Default: 256. */
+  /* Most tokens of the answer; 0: none, the caches only read the prompt, so that a longer text that begins with it
+     costs its new tokens only. Default: 256. */
   uint32_t max_tokens;
   /* The token is drawn from this many of the most probable ones; 0: all. Default: 0. */
   uint32_t top_k;
@@ -190,8 +196,5 @@ GRAFT_API graft_status graft_generator_finished(graft_generator* generator, uint
 /* Ends a text that is queued or under way; nothing more is heard of it. not_found: there is none of this name. */
 GRAFT_API graft_status graft_generator_drop(graft_generator* generator, uint64_t id);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif /* GRAFT_GENERATE_H */

@@ -14,8 +14,8 @@
  *  - A call that fails has changed nothing, but where it says so.
  *  - Every fallible function returns a graft_status; graft_message(context) then holds one sentence about the failure,
  *    valid until the thread's next call on that context. Nothing is printed, thrown or aborted.
- *  - Option structs start with struct_size = sizeof(the struct), so that fields can be added later. A field that is
- *    zero means the default.
+ *  - Option structs start with struct_size = sizeof(the struct), so that fields can be added later. Each value counts
+ *    as it is, zero too. graft_X_options_init() fills in the defaults; a struct without it has zeros as defaults.
  *  - Pointers that graft gives back are valid until the next call on the same object, unless said otherwise.
  *  - Tensors are row-major, with the source model's names, shapes and order of axes.
  *  - A child that a process forks makes its own contexts. Calls on its parent's return GRAFT_INVALID_ARGUMENT.
@@ -27,8 +27,13 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
-extern "C" {
+#define GRAFT_BEGIN_C extern "C" {
+#define GRAFT_END_C }
+#else
+#define GRAFT_BEGIN_C
+#define GRAFT_END_C
 #endif
+GRAFT_BEGIN_C
 
 /* Of these headers; graft_version() tells the library's. Until 1.0 the second number is the interface's. */
 #define GRAFT_VERSION_MAJOR 0
@@ -87,10 +92,14 @@ typedef enum graft_log_level GRAFT_ENUM_OF_INT {
 
 /* A device, an allocator, a log, and the lock that calls on all that is made from it take. */
 typedef struct graft_context graft_context;
-typedef struct graft_model graft_model;         /* A loaded model: its graph, and its weights, mapped from the file. */
-typedef struct graft_session graft_session;     /* A model planned and recorded for one set of sizes. */
-typedef struct graft_generator graft_generator; /* A language model with its caches, which writes text. */
-typedef struct graft_trainer graft_trainer;     /* A training run of a model. */
+/* A loaded model: its graph, and its weights, mapped from the file. What was made from it may outlive it. */
+typedef struct graft_model graft_model;
+/* A model planned and recorded for one set of sizes. */
+typedef struct graft_session graft_session;
+/* A language model with its caches, which writes text. */
+typedef struct graft_generator graft_generator;
+/* A training run of a model; one call, one optimizer step. */
+typedef struct graft_trainer graft_trainer;
 
 /* "0.1.0", of the library that is linked. */
 GRAFT_API const char* graft_version(void);
@@ -114,30 +123,44 @@ typedef enum graft_priority GRAFT_ENUM_OF_INT {
   GRAFT_PRIORITY_HIGH = 2 /* medium where the system does not permit it */
 } graft_priority;
 
-typedef struct graft_context_options { /* What a context is made with. */
+/* What a context is made with. graft_context_options_init() fills in the defaults. */
+typedef struct graft_context_options {
   size_t struct_size;
-  /* index or part of the name of the Vulkan device; NULL takes the best; "none" opens none: such a context forecasts,
-     for the limits that every Vulkan 1.1 device has */
+  /* Index or part of the name of the Vulkan device; by default the best. "none" opens none: such a context forecasts,
+     for the limits that every Vulkan 1.1 device has. Default: none. */
   const char* device;
-  const char* vulkan_library; /* loader or driver instead of libvulkan.so.1; NULL for the system's */
-  const char* pipeline_cache; /* file for compiled pipelines, made where missing; NULL for none */
-  /* For large host blocks (staging, decoded files); both or neither. allocate may return NULL. */
+  /* Loader or driver instead of the system's libvulkan.so.1. Default: none. */
+  const char* vulkan_library;
+  /* File for compiled pipelines, made if missing. Default: none. */
+  const char* pipeline_cache;
+  /* For large host blocks (staging, decoded files); both or neither. It may return NULL. Default: none. */
   void* (*allocate)(void* user, size_t bytes, size_t alignment);
+  /* Frees what allocate gave. Default: none. */
   void (*deallocate)(void* user, void* pointer, size_t bytes, size_t alignment);
+  /* First argument of allocate and deallocate. Default: none. */
   void* allocator_user;
-  /* May be called from graft's own threads; must not call graft. */
+  /* Gets log lines, also on graft's own threads; must not call graft. Default: none. */
   void (*log)(void* user, graft_log_level level, const char* message);
+  /* First argument of log. Default: none. */
   void* log_user;
+  /* Least severe lines that are logged. Default: info. */
   graft_log_level log_level;
+  /* What products of f32 values may become. Default: highest. */
   graft_matmul_precision matmul_precision;
-  graft_priority priority; /* of no effect on a device of the app's own, or whose driver has no such */
-  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK is on iOS; vulkan_library is then not used */
+  /* No effect on a device of the app's own, or if its driver has no priorities. Default: medium. */
+  graft_priority priority;
+  /* vkGetInstanceProcAddr of a Vulkan that is linked in, as MoltenVK on iOS; vulkan_library is then not used.
+     Default: none. */
   void (*vulkan_get_instance_proc_addr)(void);
-  /* 1: under the Vulkan validation layers, for tests. What they find is logged as errors that begin with "validation: "
-     when the context goes. not_found: they are not installed. Of no effect on a device of the app's own. */
+  /* Under the Vulkan validation layers, for tests. Their findings are logged as errors that begin with "validation: "
+     when the context goes. not_found: they are not installed. No effect on a device of the app's own. Default: 0. */
   int validate;
-  int plans_only; /* 1: for plans and forecasts alone, for which a device that only compiles will do; nothing runs */
+  /* Only for plans and forecasts, for which a device that only compiles suffices; nothing runs. Default: 0. */
+  int plans_only;
 } graft_context_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_context_options_init(graft_context_options* options);
 
 /* options may be NULL. On failure *context is a context that can only give its message and be destroyed, or NULL where
    there was no memory for one. */
@@ -177,11 +200,16 @@ typedef enum graft_weight_check GRAFT_ENUM_OF_INT {
   GRAFT_CHECK_NEVER = 2    /* for a file that something else vouches for, such as a signed package */
 } graft_weight_check;
 
-typedef struct graft_model_options { /* How a model is loaded. */
+/* How a model is loaded. */
+typedef struct graft_model_options {
   size_t struct_size;
+  /* When weights are compared with their checksums. Default: on_use. */
   graft_weight_check check;
-  int allow_non_finite; /* 1: weights with NaN or infinity may be stored and saved; 2: saved, if the file has them */
-  int shapes_only; /* 1: of a context for plans alone: weights may lack contents (graft_convert_options.shapes_only) */
+  /* 1: weights with NaN or infinity may be stored and saved; 2: saved, if the file has them. Default: 0.
+     Range: [0, 2]. */
+  int32_t allow_non_finite;
+  /* In a context with plans_only: weights may lack contents (graft_convert_options.shapes_only). Default: 0. */
+  int shapes_only;
 } graft_model_options;
 
 /* options may be NULL. Otherwise as graft_model_load. */
@@ -213,34 +241,43 @@ typedef enum graft_precision GRAFT_ENUM_OF_INT {
   GRAFT_PRECISION_BF16 = 2
 } graft_precision;
 
-typedef struct graft_session_options { /* What a session is planned for. */
+/* What a session is planned for. */
+typedef struct graft_session_options {
   size_t struct_size;
-  const graft_binding* bindings; /* every named dimension of the inputs */
+  /* Every named dimension of the inputs. Default: none. */
+  const graft_binding* bindings;
   size_t binding_count;
-  uint64_t budget; /* largest device memory in bytes, 0 for no limit; out_of_memory where the plan needs more */
-  /* Gradients of the value `of` with respect to each of `wrt`; NULL for forward only. */
+  /* Largest device memory in bytes; 0: no limit. out_of_memory if the plan needs more. Default: 0. */
+  uint64_t budget;
+  /* Value that is differentiated; without it, forward only. Default: none. */
   const char* of;
+  /* Values with respect to which. Default: none. */
   const char* const* wrt;
   size_t wrt_count;
+  /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
-  int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
-  /* Values on the way, by the source model's names: outputs of the session, too. */
+  /* f32 inputs may hold NaN and infinity, which are an error otherwise. Default: 0. */
+  int allow_non_finite;
+  /* Intermediate values, by the source model's names, that are outputs as well. Default: none. */
   const char* const* fetch;
   size_t fetch_count;
-  int train_mode; /* 1, with `of`: batch norm by the batch's statistics, dropout at work, without the model's outputs */
-  int resizable;  /* 1: graft_session_resize will be called; `bindings` are then the largest sizes */
-  /* Inputs that are given as bytes or halves: see graft/inputs.h. There are no gradients with respect to these. */
+  /* With `of`: batch norm by the batch's statistics, dropout, and without the model's outputs. Default: 0. */
+  int train_mode;
+  /* graft_session_resize will be called; `bindings` are then the largest sizes. Default: 0. */
+  int resizable;
+  /* Inputs that are given as bytes or halves: see graft/inputs.h. They have no gradients. Default: none. */
   const struct graft_input_format* inputs;
   size_t input_count;
-  /* One of the model's signatures (graft/shapes.h): its outputs and no others, and only the inputs that they need.
-     NULL: all outputs */
+  /* One of the model's signatures (graft/shapes.h): only its outputs, and the inputs that they need. Default: none. */
   const char* signature;
-  /* 1: the session outlives its device, as graft_trainer_options.recover_device has it. Its inputs, and adapters that
-     are swapped in, are kept in host memory as well; a call on which the device is lost opens it anew, builds
-     everything again and repeats what it did, to the same bits. What was bound (graft/external.h) ends. */
+  /* The session outlives its device, as graft_trainer_options.recover_device. Its inputs, and swapped adapters, are
+     copied to host memory; a call on which the device is lost reopens it, builds everything again and repeats its work,
+     to the same bits. What was bound (graft/external.h) ends. Default: 0. */
   int recover_device;
-  struct graft_profile* profile; /* measures each run, which takes longer so; NULL: nobody does */
-  int gradients_only;            /* 1, with `of`: without the model's outputs, which need not be computed to the end */
+  /* Measures each run, which then takes longer. Default: none. */
+  struct graft_profile* profile;
+  /* With `of`: without the model's outputs, which need not be computed to the end. Default: 0. */
+  int gradients_only;
 } graft_session_options;
 
 typedef struct graft_memory { /* Bytes by class of memory, known before anything runs. */
@@ -291,9 +328,7 @@ GRAFT_API const char* graft_session_streaming(graft_session* session);
 GRAFT_API graft_status graft_session_output(graft_session* session, const char* name, const void** data, size_t* bytes,
                                             graft_tensor_info* info);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 
 #include "graft/adapters.h"
 #include "graft/async.h"

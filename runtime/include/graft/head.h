@@ -6,17 +6,20 @@
 #ifndef GRAFT_HEAD_H
 #define GRAFT_HEAD_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
-typedef struct graft_head_options { /* How a head is resized. */
+/* How a head is resized. */
+typedef struct graft_head_options {
   size_t struct_size;
-  const char* output; /* of the classes; NULL: the model's only output */
-  int64_t classes;    /* that the head has then; more than now, unless replace is 1 */
-  int replace;        /* 1: all rows begin anew, and there may be fewer or as many; 0: old rows keep their bits */
-  uint32_t seed;      /* of new rows */
-  /* Of the new classes, or with replace of all, for a model that knows its classes by names; NULL: without names */
+  /* The output of the classes; by default the model's only output. Default: none. */
+  const char* output;
+  /* Classes of the head afterwards; more than now, unless replace is set. Default: 0. */
+  int64_t classes;
+  /* All rows are initialized, and there may be fewer or as many; without it old rows keep their bits. Default: 0. */
+  int replace;
+  /* Seed of new rows. Default: 0. */
+  uint32_t seed;
+  /* Names of the new classes, or with replace of all, for a model that knows its classes by names. Default: none. */
   const char* const* class_names;
   size_t class_name_count;
 } graft_head_options;
@@ -31,8 +34,5 @@ typedef struct graft_head_options { /* How a head is resized. */
    GRAFT_UNSUPPORTED: no such head is found, or something behind it needs the old number; the message names the node. */
 GRAFT_API graft_status graft_model_resize_head(graft_model* model, const graft_head_options* options);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

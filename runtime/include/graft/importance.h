@@ -6,9 +6,7 @@
 #ifndef GRAFT_IMPORTANCE_H
 #define GRAFT_IMPORTANCE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Adds up, over texts, the squares of what each column of each matrix is multiplied with. The model must outlive it. */
 typedef struct graft_importance graft_importance;
@@ -16,12 +14,18 @@ typedef struct graft_importance graft_importance;
 /* What is planned for. */
 typedef struct graft_importance_options {
   size_t struct_size;
-  uint32_t context;   /* tokens of a chunk, each of which begins anew; 0: the model's own context, at most 512 */
-  uint64_t chunks;    /* most chunks of all texts together, what is beyond is left out; 0: no limit */
-  int head;           /* 1: of the head's matrix too, which may be the embedding's; llama.cpp leaves it out */
-  int parse_special;  /* 1: special tokens that are spelled out in texts become these */
-  uint64_t budget;    /* largest device memory in bytes, 0 for no limit */
-  int recover_device; /* 1: goes on where the device was lost, as graft_session_options.recover_device has it */
+  /* Tokens of a chunk; 0: the model's own context, at most 512. Default: 0. */
+  uint32_t context;
+  /* Most chunks of all texts together, the rest is left out; 0: no limit. Default: 0. */
+  uint64_t chunks;
+  /* Measures the head's matrix too, which may be the embedding's; llama.cpp leaves it out. Default: 0. */
+  int head;
+  /* Special tokens that are spelled out in texts become these tokens. Default: 0. */
+  int parse_special;
+  /* Largest device memory in bytes; 0: no limit. Default: 0. */
+  uint64_t budget;
+  /* Continues if the device is lost, as graft_session_options.recover_device. Default: 0. */
+  int recover_device;
 } graft_importance_options;
 
 /* Plans one chunk and allocates all of it. options may be NULL. unsupported: no causal language model that takes tokens
@@ -69,8 +73,5 @@ GRAFT_API graft_status graft_importance_at(const graft_importance* importance, s
 /* Bytes that it holds on device and host, by class; they are known before the first chunk. */
 GRAFT_API graft_status graft_importance_memory(const graft_importance* importance, graft_memory* memory);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -6,9 +6,7 @@
 #ifndef GRAFT_INPUTS_H
 #define GRAFT_INPUTS_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Element types that an f32 input may be given in. */
 typedef enum graft_element GRAFT_ENUM_OF_INT {
@@ -31,7 +29,5 @@ typedef struct graft_input_format {
   size_t offset_count; /* 0 where offset is NULL */
 } graft_input_format;
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

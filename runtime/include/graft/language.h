@@ -4,9 +4,7 @@
 #ifndef GRAFT_LANGUAGE_H
 #define GRAFT_LANGUAGE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* How a model's text becomes tokens. Holds all that it needs: the model may be destroyed before it. */
 typedef struct graft_tokenizer graft_tokenizer;
@@ -14,16 +12,20 @@ typedef struct graft_tokenizer graft_tokenizer;
 /* How text becomes tokens. */
 typedef struct graft_encode_options {
   size_t struct_size;
-  int bare;          /* 1: without the tokens that the model puts before and after a text */
-  int parse_special; /* 1: special tokens that are spelled out ("<|im_end|>") become these; 0: they stay text, so that
-                        text from outside cannot forge them */
+  /* Without the tokens that the model puts before and after a text. Default: 0. */
+  int bare;
+  /* Special tokens that are spelled out ("<|im_end|>") become these tokens; without it they stay text, so that text
+     from outside cannot forge them. Default: 0. */
+  int parse_special;
 } graft_encode_options;
 
 /* How tokens become text. */
 typedef struct graft_decode_options {
   size_t struct_size;
-  int spell_special; /* 1: special tokens are spelled out; 0: they leave nothing */
-  int continued;     /* 1: the tokens go on with a text, and keep the space that they begin with */
+  /* Special tokens are spelled out; without it they leave nothing. Default: 0. */
+  int spell_special;
+  /* The tokens continue a text, and keep the space that they begin with. Default: 0. */
+  int continued;
 } graft_decode_options;
 
 /* not_found: the model carries no tokenizer. */
@@ -58,19 +60,26 @@ typedef struct graft_chat_message {
 /* How a conversation becomes a prompt. */
 typedef struct graft_chat_options {
   size_t struct_size;
-  const char* format; /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; NULL: the model's own template */
-  int complete;       /* 1: the conversation as it is; 0: with what makes the assistant speak next */
-  /* For the model's own template, as JSON; each may be NULL. */
-  const char* messages;  /* in place of the list: [{"role": ..., "content": ..., "tool_calls": ...}, ...] */
-  const char* tools;     /* a list of functions that the model may call */
-  const char* documents; /* a list of what it may refer to */
-  const char* variables; /* an object of whatever else the template reads, as {"enable_thinking": false} */
-  /* What was said so far, for the next turn of a conversation: the prompt of the turn before as graft_chat_render has
-     it with the answer behind it, `said_bytes` of UTF-8, and the tokens of both. Where the conversation begins with
-     this text its tokens stay these, as text may be cut into others, which would have to be computed again; what
-     follows is encoded behind them. NULL: all is encoded. */
+  /* "alpaca", "chatml", "gemma", "llama2" or "llama3"; by default the model's own template. Default: none. */
+  const char* format;
+  /* The conversation as it is, without the beginning of the assistant's next turn. Default: 0. */
+  int complete;
+  /* JSON for the model's own template, instead of the list: [{"role": ..., "content": ..., "tool_calls": ...}, ...].
+     Default: none. */
+  const char* messages;
+  /* JSON for the template: a list of functions that the model may call. Default: none. */
+  const char* tools;
+  /* JSON for the template: a list of documents that it may refer to. Default: none. */
+  const char* documents;
+  /* JSON for the template: an object of all else that it reads, as {"enable_thinking": false}. Default: none. */
+  const char* variables;
+  /* Text so far, for the next turn: the prompt of the turn before as graft_chat_render gives it, and the answer after
+     it. If the conversation begins with this text, its tokens stay said_tokens, since text may be cut into others,
+     which would have to be computed again; what follows is encoded after them. By default all is encoded. Default:
+     none. */
   const char* said;
   size_t said_bytes;
+  /* Tokens of `said`. Default: none. */
   const int32_t* said_tokens;
   size_t said_count;
 } graft_chat_options;
@@ -88,8 +97,5 @@ GRAFT_API graft_status graft_chat_render(graft_tokenizer* tokenizer, const graft
                                          size_t message_count, const graft_chat_options* options, const char** text,
                                          size_t* bytes);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -6,15 +6,13 @@
 #ifndef GRAFT_MEDIA_H
 #define GRAFT_MEDIA_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What a pixel is. */
 typedef enum graft_pixels GRAFT_ENUM_OF_INT {
-  GRAFT_PIXELS_GRAY = 0, /* a byte: luma of ITU-R BT.601 */
-  GRAFT_PIXELS_RGB = 1,  /* three bytes; transparency is left out */
-  GRAFT_PIXELS_INDEX = 2, /* a byte as stored: a palette's index, or a gray value; for maps of classes */
+  GRAFT_PIXELS_GRAY = 0,   /* a byte: luma of ITU-R BT.601 */
+  GRAFT_PIXELS_RGB = 1,    /* three bytes; transparency is left out */
+  GRAFT_PIXELS_INDEX = 2,  /* a byte as stored: a palette's index, or a gray value; for maps of classes */
   GRAFT_PIXELS_GRAY16 = 3, /* as GRAY, in a uint16_t from 0 to 65535 */
   GRAFT_PIXELS_RGB16 = 4   /* as RGB, in three of them */
 } graft_pixels;
@@ -44,7 +42,5 @@ typedef struct graft_media {
   int (*image_form)(void* user, const void* file, size_t bytes, uint32_t* bits, uint32_t* orientation);
 } graft_media;
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -8,9 +8,7 @@
 
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What a trainer would take and do, known without making it. */
 typedef struct graft_forecast {
@@ -66,17 +64,26 @@ typedef struct graft_gradients graft_gradients;
 /* Which gradients, and within what memory. */
 typedef struct graft_gradient_options {
   size_t struct_size;
-  const char* of;         /* an output or any value */
-  const char* const* wrt; /* inputs, parameters or any values */
+  /* An output or any value, which is differentiated. Default: none. */
+  const char* of;
+  /* Inputs, parameters or any values, with respect to which. Default: none. */
+  const char* const* wrt;
   size_t wrt_count;
-  const graft_binding* bindings; /* every named dimension; that of the batch is the number of samples in all */
+  /* Every named dimension; that of the batch is the number of samples in all. Default: none. */
+  const graft_binding* bindings;
   size_t binding_count;
-  uint64_t budget;      /* largest device memory in bytes, 0 for no limit */
-  uint32_t micro_batch; /* samples on the device at once; 0: as many as fit */
-  int per_sample;       /* 1: gradients of parameters for each sample, along a new first axis, not summed */
-  int train_mode;       /* 1: as a training step computes it, dropout at work */
+  /* Largest device memory in bytes; 0: no limit. Default: 0. */
+  uint64_t budget;
+  /* Samples on the device at once; 0: as many as fit. Default: 0. */
+  uint32_t micro_batch;
+  /* Gradients of parameters for each sample, along a new first axis, instead of their sum. Default: 0. */
+  int per_sample;
+  /* As a training step computes it, with dropout. Default: 0. */
+  int train_mode;
+  /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
-  int allow_non_finite; /* 1: f32 inputs may hold NaN and infinity, which are an error otherwise */
+  /* f32 inputs may hold NaN and infinity, which are an error otherwise. Default: 0. */
+  int allow_non_finite;
 } graft_gradient_options;
 
 /* Samples of one input: name, contents, bytes. */
@@ -104,8 +111,5 @@ GRAFT_API graft_status graft_gradients_describe(const graft_gradients* gradients
 GRAFT_API graft_status graft_gradients_get(const graft_gradients* gradients, const char* wrt, const void** data,
                                            size_t* bytes, graft_tensor_info* info);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -8,14 +8,13 @@
 
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Options of the parameters whose name matches: graft_trainer_options.groups. graft_parameter_group_init() fills in the
    defaults. */
 typedef struct graft_parameter_group {
-  /* Pattern of names: '*': any characters, '?': one. The first group that matches decides; at most 15. Default: none. */
+  /* Pattern of names: '*': any characters, '?': one. The first group that matches decides; at most 15. Default: none.
+   */
   const char* pattern;
   /* Multiplies the learning rate. To leave parameters alone, freeze them. Default: 1. Range: [0, 1e30]. */
   double learning_rate_scale;
@@ -63,8 +62,5 @@ GRAFT_API graft_status graft_model_metadata(const graft_model* model, const char
 /* NULL as the value takes the key away. invalid_argument: a key that is empty, longer than 1024 bytes or no text. */
 GRAFT_API graft_status graft_model_set_metadata(graft_model* model, const char* key, const char* value);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

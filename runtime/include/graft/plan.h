@@ -10,9 +10,7 @@
 #include "graft/memory.h"
 #include "graft/train.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* ---- Layers --------------------------------------------------------------------------------------------------- */
 
@@ -36,28 +34,41 @@ GRAFT_API graft_status graft_model_layers(graft_model* model, const graft_bindin
 /* What a session or a trainer would do on the context's device, or on one that is not here. */
 typedef struct graft_plan graft_plan;
 
-/* What is planned. */
+/* What is planned. graft_plan_options_init() fills in the defaults. */
 typedef struct graft_plan_options {
   size_t struct_size;
-  const graft_trainer_options* training; /* a training step; NULL: inference */
-  const graft_session_options* session;  /* of inference: bindings, the precision, the budget; NULL: the usual ones */
-  /* Another device: a name of graft_known_device_at(), as in "adreno-7xx", or what `graft devices --json` prints of it,
-     as the name of a file that ends in .json, or as text that begins with '{' or '['. NULL: the context's */
+  /* A training step; without it, inference is planned. Default: none. */
+  const graft_trainer_options* training;
+  /* Inference: bindings, the precision, the budget. Default: none. */
+  const graft_session_options* session;
+  /* Another device: a name of graft_known_device_at(), as in "adreno-7xx", or the output of `graft devices --json` for
+     it, as the name of a file that ends in .json, or as text that begins with '{' or '['. By default the context's.
+     Default: none. */
   const char* caps;
-  int curve; /* 1: of training, memory against work: graft_plan_curve */
-  /* What `graft bench device --json` prints of that device, as the name of a file or as text, or the
-     name of a known device with figures, or "" for what is known of the one that is planned for: by these the time is
-     estimated. invalid_argument: nothing is known of it. NULL: no time is. Not of several workers */
+  /* Of training, memory against work: graft_plan_curve. Default: 0. */
+  int curve;
+  /* Output of `graft bench device --json` for that device, as the name of a file or as text, or the name of a known
+     device with figures, or "" for those of the device that is planned for: the time is estimated from it.
+     invalid_argument: nothing is known of it. Not of several workers. Default: none. */
   const char* figures;
-  int passes;          /* 1: the report says what each pass over the graph made of it */
-  int no_fusion;       /* 1: of inference, every op and every tensor has dispatches of its own */
-  uint32_t workers;    /* of training: of so many workers of one run (graft/distribute.h), what each needs; 0: 1 */
-  int shard_optimizer; /* 1: what worker 0 of these needs where they share the optimizer's state */
-  graft_matmul_precision matmul_precision; /* in place of the context's; GRAFT_MATMUL_HIGHEST: the context's */
-  /* Largest device memory in bytes beside the weights, in place of that of the session; of training
-     graft_trainer_options has its own. It costs one more planning. 0: none */
+  /* The report says what each pass over the graph did. Default: 0. */
+  int passes;
+  /* Of inference, every op and every tensor has its own dispatch. Default: 0. */
+  int no_fusion;
+  /* Of training: the plan is for each of this many workers of one run (graft/distribute.h); 0: 1.
+     Default: 1. */
+  uint32_t workers;
+  /* What worker 0 of these needs if they share the optimizer's state. Default: 0. */
+  int shard_optimizer;
+  /* Instead of the context's; GRAFT_MATMUL_HIGHEST: the context's. Default: highest. */
+  graft_matmul_precision matmul_precision;
+  /* Largest device memory in bytes besides the weights, instead of the session's budget; graft_trainer_options has its
+     own for training. Costs one more planning. 0: none. Default: 0. */
   uint64_t budget_beside_weights;
 } graft_plan_options;
+
+/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
+GRAFT_API graft_status graft_plan_options_init(graft_plan_options* options);
 
 /* A device that graft knows without having it. */
 typedef struct graft_known_device {
@@ -162,7 +173,5 @@ GRAFT_API size_t graft_plan_value_count(const graft_plan* plan);
 /* not_found where index >= count. */
 GRAFT_API graft_status graft_plan_value_at(const graft_plan* plan, size_t index, graft_plan_value* value);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

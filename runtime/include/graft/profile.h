@@ -6,9 +6,7 @@
 #ifndef GRAFT_PROFILE_H
 #define GRAFT_PROFILE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What the newest runs did. */
 typedef struct graft_profile graft_profile;
@@ -66,7 +64,5 @@ GRAFT_API graft_status graft_profile_op(const graft_profile* profile, size_t ind
 /* Writes a trace that chrome://tracing and ui.perfetto.dev open, atomically. */
 GRAFT_API graft_status graft_profile_save_trace(graft_profile* profile, const char* path);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

@@ -5,9 +5,7 @@
 #ifndef GRAFT_SHAPES_H
 #define GRAFT_SHAPES_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* The name of a dimension that graft_model_tensor gives as -1, as in "batch" or "2*seq"; "" for one that is a number.
    Valid until the next call on this model. not_found where there is no such tensor or axis. */
@@ -74,8 +72,5 @@ GRAFT_API graft_status graft_model_signature_tensor(const graft_model* model, si
    long as the trainer. not_found where index is beyond the target. */
 GRAFT_API graft_status graft_trainer_sample(const graft_trainer* trainer, size_t index, graft_tensor_info* info);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

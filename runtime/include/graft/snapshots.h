@@ -7,9 +7,7 @@
 #ifndef GRAFT_SNAPSHOTS_H
 #define GRAFT_SNAPSHOTS_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* The folder of a run, open to be read and tidied. */
 typedef struct graft_store graft_store;
@@ -17,8 +15,10 @@ typedef struct graft_store graft_store;
 /* How a store is opened. */
 typedef struct graft_store_options {
   size_t struct_size;
-  int writable;               /* 1: to tag, prune and branch; no trainer may have the folder open then */
-  const graft_cipher* cipher; /* that the folder was made with; NULL: none */
+  /* To tag, prune and branch; no trainer may have the folder open then. Default: 0. */
+  int writable;
+  /* Cipher that the folder was written with. Default: none. */
+  const graft_cipher* cipher;
 } graft_store_options;
 
 /* What follows takes a snapshot by its number in decimal or by its tag; NULL: the one that training goes on from.
@@ -148,8 +148,5 @@ GRAFT_API graft_status graft_store_prune(graft_store* store, size_t keep, size_t
 /* A resume goes on from this snapshot; later ones stay. */
 GRAFT_API graft_status graft_store_branch(graft_store* store, const char* name);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

@@ -6,9 +6,7 @@
 #ifndef GRAFT_SOURCE_H
 #define GRAFT_SOURCE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Where the bytes are. */
 typedef enum graft_source_kind GRAFT_ENUM_OF_INT {
@@ -58,8 +56,5 @@ GRAFT_API graft_status graft_session_swap_adapters_source(graft_session* session
 /* As graft_generator_swap_adapters(), from a source. */
 GRAFT_API graft_status graft_generator_swap_adapters_source(graft_generator* generator, const graft_source* source);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

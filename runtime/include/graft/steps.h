@@ -9,9 +9,7 @@
 #include "graft/evaluate.h"
 #include "graft/snapshots.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* How a run is planned now: memory that runs short changes it. */
 typedef struct graft_run_info {
@@ -90,8 +88,5 @@ GRAFT_API graft_status graft_trainer_restart(graft_trainer* trainer, graft_model
    with the next micro-batch. Several workers take whole steps. */
 GRAFT_API graft_status graft_train_next_part(graft_trainer* trainer, graft_loader* loader, int* more, int* done);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif

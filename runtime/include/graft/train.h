@@ -7,9 +7,7 @@
 
 #include "graft/trainer_options.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* What each term of such `losses` is, the first `most` of them; *count, how many there are. invalid_argument: they are
    no losses. */
@@ -59,7 +57,5 @@ GRAFT_API graft_status graft_trainer_store(graft_trainer* trainer);
 /* The same with the running means of the parameters (the option ema), which evaluations are of. */
 GRAFT_API graft_status graft_trainer_store_ema(graft_trainer* trainer);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

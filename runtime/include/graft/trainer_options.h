@@ -5,16 +5,14 @@
 #ifndef GRAFT_TRAINER_OPTIONS_H
 #define GRAFT_TRAINER_OPTIONS_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Losses, each a mean over rows or elements. Name: the word on the command line, if it is another one. */
 typedef enum graft_loss GRAFT_ENUM_OF_INT {
   GRAFT_LOSS_CROSS_ENTROPY = 0, /* Of logits. Name: ce. */
   GRAFT_LOSS_MSE = 1,
   GRAFT_LOSS_L1 = 2,
-  GRAFT_LOSS_BCE = 3, /* Of logits. */
+  GRAFT_LOSS_BCE = 3,   /* Of logits. */
   GRAFT_LOSS_FOCAL = 4, /* Of logits. */
   GRAFT_LOSS_DICE = 5,
   GRAFT_LOSS_HUBER = 6,
@@ -87,7 +85,8 @@ typedef struct graft_trainer_options {
      Flag: --ignore-index. */
   int32_t ignore_index;
   /* Axis of the classes; by default the axis that the labels lack, else 1 (GRAFT_AXIS_OF_LABELS).
-     Default: GRAFT_AXIS_OF_LABELS. Range: [-8, 7]. For: cross_entropy, focal, dice, kl, ctc, distill. Flag: --class-axis. */
+     Default: GRAFT_AXIS_OF_LABELS. Range: [-8, 7]. For: cross_entropy, focal, dice, kl, ctc, distill. Flag:
+     --class-axis. */
   int32_t class_axis;
   /* A weight for each class, as in 1,2.5,1. Default: none. For: cross_entropy, focal. Flag: --class-weights. */
   const double* class_weights;
@@ -320,7 +319,5 @@ typedef struct graft_trainer_options {
    changed. */
 GRAFT_API graft_status graft_trainer_options_init(graft_trainer_options* options, graft_optimizer optimizer);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

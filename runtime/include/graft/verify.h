@@ -6,9 +6,7 @@
 #ifndef GRAFT_VERIFY_H
 #define GRAFT_VERIFY_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* Bytes of a weight that are not what the file's checksums say. */
 typedef struct graft_damage {
@@ -60,7 +58,5 @@ GRAFT_API graft_status graft_model_verify(graft_model* model, const graft_verify
                                           int (*report)(void* user, const graft_node_verdict* verdict), void* user,
                                           size_t* nodes, size_t* failed);
 
-#ifdef __cplusplus
-}
-#endif
+GRAFT_END_C
 #endif

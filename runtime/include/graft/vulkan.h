@@ -8,9 +8,7 @@
 
 #include "graft/graft.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GRAFT_BEGIN_C
 
 /* The caller's objects. graft destroys none of them; keep them until the context and all that was made from it has
    gone. */
@@ -58,8 +56,5 @@ GRAFT_API graft_status graft_vulkan_wanted(const graft_vulkan_device* device,
                                            const graft_vulkan_wanted_device** wanted);
 GRAFT_API void graft_vulkan_wanted_destroy(const graft_vulkan_wanted_device* wanted);
 
-#ifdef __cplusplus
-}
-#endif
-
+GRAFT_END_C
 #endif /* GRAFT_VULKAN_H */

@@ -15,5 +15,15 @@ inline Result<Context> create_context(graft_vulkan_device device, const ContextO
   });
 }
 
+/// What to enable on a physical device for graft's fastest kernels: see graft_vulkan_wanted.
+using VulkanWanted = std::unique_ptr<const graft_vulkan_wanted_device, decltype(&graft_vulkan_wanted_destroy)>;
+inline Result<VulkanWanted> vulkan_wanted(graft_vulkan_device device) {
+  device.struct_size = sizeof device;
+  const graft_vulkan_wanted_device* wanted = nullptr;
+  const graft_status code = graft_vulkan_wanted(&device, &wanted);
+  if (code != GRAFT_OK) return Status(code, graft_status_name(code));
+  return VulkanWanted(wanted, graft_vulkan_wanted_destroy);
+}
+
 }  // namespace v0
 }  // namespace graft

@@ -1,6 +1,7 @@
 #include "runtime/train/run/shortages.h"
 
 #include <optional>
+#include <utility>
 
 #include "runtime/core/features.h"
 
@@ -14,13 +15,13 @@ constexpr int kMostRepeats = 2;
 
 }  // namespace
 
-Status Shortages::answer(Status why, int& attempts) {
+Status Shortages::answer(Status why, int& refusals) {
   if constexpr (!kHasBudgets) return why;
-  if (execution_.has_changed_residents()) return end_unfinished(std::move(why), attempts);
+  if (execution_.has_changed_residents()) return end_unfinished(std::move(why), refusals);
   GRAFT_TRY(execution_.settle());
   GRAFT_TRY_ASSIGN(std::optional<TrainingPlan> smaller, smaller_plan());
   const TrainingPlan& plan = run_.plan();
-  if (!smaller && ++attempts > kMostRepeats) {
+  if (!smaller && ++refusals > kMostRepeats) {
     return std::move(why).with_context(
         cat("No plan is smaller than this one of ", bytes_text(plan.memory().total()), ", and the device refuses it"));
   }
@@ -29,10 +30,10 @@ Status Shortages::answer(Status why, int& attempts) {
 
 /// The step cannot be begun anew. What it can do without is freed, and the rest of it is tried again; the new plan
 /// waits for its end.
-Status Shortages::end_unfinished(Status why, int& attempts) {
+Status Shortages::end_unfinished(Status why, int& refusals) {
   shrink_at_boundary_ = true;
   run_.drop_evaluation();
-  if (++attempts <= kMostResumes) return {};
+  if (++refusals <= kMostResumes) return {};
   return std::move(why).with_context(
       cat("Step ", state_.step, " has begun to change parameters and must end under its plan of ",
           bytes_text(run_.plan().memory().total()), "; ask for it again once the device has memory"));

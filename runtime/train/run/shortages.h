@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 
 #include "runtime/train/run/planned_run.h"
 #include "runtime/train/step/step_result.h"
@@ -17,18 +16,9 @@ class Shortages {
   Shortages(const TrainingSetup& setup, const TrainingState& state, Execution& execution, PlannedRun& run)
       : setup_(setup), state_(state), execution_(execution), run_(run) {}
 
-  /// Repeats the attempt as long as the device refuses memory. Each failure either leads to a smaller plan or counts
-  /// towards a limit, so this ends.
-  template <typename Try>
-  auto with_answers(Try attempt) -> decltype(attempt()) {
-    if (!run_.is_built()) GRAFT_TRY(run_.build(within_step()));
-    for (int attempts = 0;;) {
-      execution_.forget_refusal();
-      auto result = attempt();
-      if (result.ok() || !execution_.refused()) return result;
-      GRAFT_TRY(answer(detail::to_status(std::move(result)), attempts));
-    }
-  }
+  /// After memory was refused (Execution::refused): ok where the attempt may be repeated, under a smaller plan or, up to
+  /// a limit on `refusals`, the same one.
+  Status answer(Status why, int& refusals);
 
   /// Before a micro-batch: between two steps, takes a smaller plan where the last step ended with difficulty, or where
   /// the driver allows no more than is held.
@@ -45,8 +35,7 @@ class Shortages {
   }
 
  private:
-  Status answer(Status why, int& attempts);
-  Status end_unfinished(Status why, int& attempts);
+  Status end_unfinished(Status why, int& refusals);
   Status go_on_with(TrainingPlan plan, const std::string& why);
   Status keep_to_heap();
   Result<std::optional<TrainingPlan>> smaller_plan() const {

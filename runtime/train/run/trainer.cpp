@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/core/features.h"
+#include "runtime/exec/lost_device.h"
 #include "runtime/train/step/optimizer.h"
 #include "shaders/loss_scale/loss_scale_state.h"
 
@@ -234,29 +235,49 @@ void Trainer::report_progress(std::uint64_t done, std::uint64_t total) const {
   if (const RunControl* control = setup_.trainer.program.control) control->report(Stage::samples, done, total);
 }
 
-/// Repeats the attempt on a new device where it was lost, from the host's copy.
+/// The attempt with the run built, and with the host's copy that a loss of the device needs.
 template <typename Try>
-auto Trainer::with_recovery(Try attempt) -> decltype(attempt()) {
-  constexpr int kMostLosses = 3;  // of one call: more would be the call's fault
-  for (int lost = 0;;) {
-    auto result = attempt();
-    if (!kHasRecovery || result.ok() || setup_.trainer.reopen == nullptr) return result;
-    Status why = detail::to_status(std::move(result));
-    if (why.code() != Code::device_lost || ++lost > kMostLosses) return why;
+auto Trainer::attempt_built(Try attempt) -> decltype(attempt()) {
+  if (!run_.is_built()) GRAFT_TRY(run_.build(shortages_.within_step()));
+  if (copied_at_ && copy_is_of_now_) copied_at_ = state_;  // which its owner may have set
+  if (kHasRecovery && setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
+  return attempt();
+}
+
+/// Repeats the attempt where the device refuses memory, under a plan for less, and where it is lost, on another one.
+/// Both have a limit for the whole call, so this ends. prepare() comes before each attempt; finish(its value) after one
+/// that did what it should, and where the device is lost in it, all is done again.
+template <typename Try, typename Prepare, typename Finish>
+auto Trainer::on_device(Try attempt, Prepare prepare, Finish finish) -> decltype(attempt()) {
+  for (int refusals = 0, losses = 0;;) {
+    execution_.forget_refusal();
+    auto result = [&]() -> decltype(attempt()) {
+      GRAFT_TRY(prepare());
+      return attempt_built(attempt);
+    }();
+    Status why;
+    if (result.ok()) {
+      why = finish(result);
+      if (why.ok()) return result;
+    } else {
+      why = detail::to_status(std::move(result));
+      if (execution_.refused()) {
+        why = shortages_.answer(std::move(why), refusals);  // which may find the device lost
+        if (why.ok()) continue;
+      }
+    }
+    if (!kHasRecovery || setup_.trainer.reopen == nullptr || why.code() != Code::device_lost ||
+        ++losses > kMostLosses) {
+      return why;
+    }
     GRAFT_TRY(recover(why));
   }
 }
 
-/// The attempt on a device that may refuse memory, or be lost.
 template <typename Try>
 auto Trainer::on_device(Try attempt) -> decltype(attempt()) {
-  return with_recovery([&] {
-    return shortages_.with_answers([&]() -> decltype(attempt()) {
-      if (copied_at_ && copy_is_of_now_) copied_at_ = state_;  // which its owner may have set
-      if (kHasRecovery && setup_.trainer.reopen != nullptr && !copied_at_) GRAFT_TRY(keep_copy());
-      return attempt();
-    });
-  });
+  return on_device(
+      attempt, [] { return ok_status(); }, [](const auto&) { return ok_status(); });
 }
 
 /// Brings the host's copy up to date.
@@ -300,13 +321,12 @@ Result<std::optional<StepResult>> Trainer::micro_step(const data::Batch& batch) 
     return std::optional(result);
   }
   hash_.reset();
-  return with_recovery([&]() -> Result<std::optional<StepResult>> {
-    GRAFT_TRY(shortages_.before_micro_step());
-    GRAFT_TRY_ASSIGN(auto result, on_device([&] { return try_micro_step(batch); }));
-    if (kHasGroups && result && is_sharded()) GRAFT_TRY(share_parameters());
-    if (result) GRAFT_TRY(keep_copy_of_step());
-    return result;
-  });
+  return on_device([&] { return try_micro_step(batch); }, [&] { return shortages_.before_micro_step(); },
+                   [&](const Result<std::optional<StepResult>>& done) -> Status {
+                     if (!*done) return {};  // a step in progress
+                     if (kHasGroups && is_sharded()) GRAFT_TRY(share_parameters());
+                     return keep_copy_of_step();
+                   });
 }
 
 Result<Metrics> Trainer::evaluate(data::Source& source, const EvaluationReader& reader,
@@ -418,10 +438,13 @@ Status Trainer::write(std::string_view name, std::span<const std::byte> bytes) {
   hash_.reset();
   // A copy of now takes the bytes too, and so outlives the device.
   if (!copied_at_ || !copy_is_of_now_) copied_at_.reset();
-  return with_recovery([&]() -> Status {
-    if (!run_.is_built()) GRAFT_TRY(run_.build(false));
-    return run_.write(name, bytes);
-  });
+  return through_losses(
+      setup_.trainer.reopen,
+      [&]() -> Status {
+        if (!run_.is_built()) GRAFT_TRY(run_.build(false));
+        return run_.write(name, bytes);
+      },
+      [&](const Status& why) { return recover(why); });
 }
 
 std::vector<NamedTensor> Trainer::named_tensors() const {

@@ -175,7 +175,9 @@ class Trainer {
  private:
   Trainer(TrainingSetup setup, TrainingPlan plan);
   template <typename Try>
-  auto with_recovery(Try attempt) -> decltype(attempt());
+  auto attempt_built(Try attempt) -> decltype(attempt());
+  template <typename Try, typename Prepare, typename Finish>
+  auto on_device(Try attempt, Prepare prepare, Finish finish) -> decltype(attempt());
   template <typename Try>
   auto on_device(Try attempt) -> decltype(attempt());
   Status keep_copy();

@@ -84,6 +84,7 @@ public struct CheckpointOptions: Sendable {
       try withCipher(box) { cipher in
         var o = graft_checkpoint_options()
         o.struct_size = MemoryLayout<graft_checkpoint_options>.stride
+        graft_checkpoint_options_init(&o)
         o.folder = arena.string(folder.path)
         o.every = every
         o.journal_every = journalEvery

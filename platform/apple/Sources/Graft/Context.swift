@@ -71,6 +71,7 @@ public final class Context: @unchecked Sendable {
     let status = Arena.use { arena -> graft_status in
       var o = graft_context_options()
       o.struct_size = MemoryLayout<graft_context_options>.stride
+      graft_context_options_init(&o)
       o.device = arena.string(options.device)
       o.vulkan_library = arena.string(options.vulkanLibrary)
       o.pipeline_cache = arena.string(options.pipelineCache)

@@ -103,6 +103,7 @@ public final class DataSet: @unchecked Sendable {
     pointer = try DataSet.make(context) { made, arena in
       var o = graft_data_options()
       o.struct_size = MemoryLayout<graft_data_options>.stride
+      graft_data_options_init(&o)
       o.model = options.model?.pointer
       o.evaluation = options.evaluation ? 1 : 0
       o.length = Int64(options.length)

@@ -38,6 +38,7 @@ public final class Embedder: @unchecked Sendable {
       try Arena.use { arena in
         var o = graft_embedder_options()
         o.struct_size = MemoryLayout<graft_embedder_options>.stride
+        graft_embedder_options_init(&o)
         o.pooling = graft_pooling(rawValue: .init(options.pooling.rawValue))
         o.normalize = options.normalize ? 1 : 0
         o.cut = options.cut ? 1 : 0

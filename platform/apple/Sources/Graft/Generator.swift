@@ -175,6 +175,7 @@ public final class Generator: @unchecked Sendable {
     try model.context.call {
       var o = graft_generator_options()
       o.struct_size = MemoryLayout<graft_generator_options>.stride
+      graft_generator_options_init(&o)
       o.context = try unsigned(options.context, "The context")
       o.prefill = try unsigned(options.prefill, "prefill")
       o.budget = options.budget

@@ -152,6 +152,7 @@ extension Model {
         try Arena.use { arena in
           var o = graft_plan_options()
           o.struct_size = MemoryLayout<graft_plan_options>.stride
+          graft_plan_options_init(&o)
           o.caps = arena.string(caps)
           o.curve = curve ? 1 : 0
           return try with(&o, arena) { graft_plan_create(pointer, &$0, &made) }
@@ -248,6 +249,7 @@ public struct Device: Sendable {
     try Arena.use { arena in
       var o = graft_context_options()
       o.struct_size = MemoryLayout<graft_context_options>.stride
+      graft_context_options_init(&o)
       o.vulkan_library = arena.string(vulkanLibrary)
       var found: OpaquePointer?
       let status = graft_devices_find(&o, &found)
