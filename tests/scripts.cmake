@@ -217,13 +217,13 @@ add_executable(render_templates text/render_templates.cpp)
 target_link_libraries(render_templates PRIVATE graft_test_support)
 add_test(NAME text/templates COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/text/template_parity.py
   $<TARGET_FILE:render_templates>)
-set_tests_properties(text/templates PROPERTIES LABELS quick TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(text/templates PROPERTIES LABELS middle TIMEOUT 300 SKIP_RETURN_CODE 77)
 
 # The tables of Unicode beside Python's.
 add_executable(unicode_points text/unicode_points.cpp)
 target_link_libraries(unicode_points PRIVATE graft_test_support)
 add_test(NAME text/unicode COMMAND /usr/bin/python3 -B ${PROJECT_SOURCE_DIR}/tests/text/unicode_parity.py $<TARGET_FILE:unicode_points>)
-set_tests_properties(text/unicode PROPERTIES LABELS quick TIMEOUT 300)
+set_tests_properties(text/unicode PROPERTIES LABELS middle TIMEOUT 300)
 
 # Tokenizers beside Hugging Face's own library, npm's `tokenizers` (77: it is not there; NODE_PATH says where).
 add_executable(encode_texts text/encode_texts.cpp)
@@ -256,7 +256,7 @@ if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
     # Whole trainings take some ten seconds. Each start of the tool opens the device, and its driver compiles kernels.
     if(name MATCHES "^(chat|export|fields|grammar|honesty|host_memory|language.*|layout|limits|memory|pictures|precision|processes|resume|runs|shortage|text_data|workers)$")
       set(label slow)
-    elseif(name MATCHES "^(compile_only|counted|golden|help|passes|report|signals|tokenize|verify)$")
+    elseif(name MATCHES "^(golden|help|passes|tokenize|verify)$")
       set(label quick)
     elseif(name STREQUAL "compilers")
       set(label compilers)
@@ -329,18 +329,22 @@ if(TARGET graft_cli)
   set_tests_properties(cli/self_test PROPERTIES LABELS slow TIMEOUT 2400)
 endif()
 
-# The Python package, by the Python that it was built for; 77 says that numpy, PyTorch or a device is absent.
+# The Python package; 77 says that numpy, PyTorch or a device is absent.
 if(TARGET graft_python AND TARGET graft_cli)
+  set(package_python ${GRAFT_TEST_PYTHON})
+  if(EXISTS /usr/bin/python3)  # with numpy and PyTorch, as Debian's packages have them
+    set(package_python /usr/bin/python3)
+  endif()
   file(GLOB python_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/python/*_test.py
     ${PROJECT_SOURCE_DIR}/tests/federated/*_test.py)
   foreach(script IN LISTS python_tests)
     get_filename_component(name ${script} NAME_WE)
     string(REGEX REPLACE "_test$" "" name ${name})
-    add_test(NAME python/${name} COMMAND ${GRAFT_PYTHON_EXECUTABLE} -B -W ignore ${script}
+    add_test(NAME python/${name} COMMAND ${package_python} -B -W ignore ${script}
       ${PROJECT_BINARY_DIR}/platform/python $<TARGET_FILE:graft_cli>)
     set_tests_properties(python/${name} PROPERTIES LABELS slow TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()
-  set_tests_properties(python/oracle PROPERTIES LABELS quick FIXTURES_REQUIRED bindings_oracle
+  set_tests_properties(python/oracle PROPERTIES LABELS middle FIXTURES_REQUIRED bindings_oracle
     ENVIRONMENT GRAFT_BINDINGS_DATA=${PROJECT_BINARY_DIR}/tests/bindings/data)
 endif()
 
@@ -352,7 +356,7 @@ if(TARGET graft_cli AND TARGET graft_shared AND GRAFT_TEST_PYTHON)
   set(adapter_python ${GRAFT_TEST_PYTHON})
   set(adapter_runs "")
   if(TARGET graft_python)
-    set(adapter_python ${GRAFT_PYTHON_EXECUTABLE})
+    set(adapter_python ${package_python})
     list(APPEND adapter_runs --python ${PROJECT_BINARY_DIR}/platform/python)
   endif()
   if(TARGET jvm_kotlin)

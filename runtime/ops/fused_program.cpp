@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "platform/base/checked.h"
+#include "runtime/ops/choice.h"
 #include "runtime/ops/elementwise.h"
 #include "shaders/binary/binary_fn.h"
 #include "shaders/fused_elementwise/fused_elementwise_push.h"
@@ -58,13 +59,28 @@ bool is_read(const FusedProgram& program, std::size_t reg) {
   });
 }
 
-/// Functions that epilogues know: FUSED_FEW in unary_apply.glsl and binary_apply.glsl.
-bool in_epilogues(const FusedStep& step) {
+/// As is_frequent(), for any step.
+bool is_frequent_step(const FusedStep& step) {
   if (step.kind == fused_fn::source) return true;
   if (step.kind == fused_fn::binary) {
     return step.fn == binary_fn::add || step.fn == binary_fn::sub || step.fn == binary_fn::mul;
   }
-  switch (step.fn) {
+  return is_frequent(step.fn);
+}
+
+/// The kernel that knows few functions and steps, if they suffice: drivers compile it many times faster.
+shaders::KernelId kernel_of(const FusedProgram& program, const gpu::Target& target) {
+  using enum shaders::KernelId;
+  const bool few = std::all_of(program.steps.begin(), program.steps.end(), is_frequent_step);
+  const bool is_short = few && program.steps.size() <= fused_fn::short_steps;
+  if (is_short && !is_avoided(target, fused_elementwise__f32_short)) return fused_elementwise__f32_short;
+  return few && !is_avoided(target, fused_elementwise__f32_few) ? fused_elementwise__f32_few : fused_elementwise__f32;
+}
+
+}  // namespace
+
+bool is_frequent(std::uint32_t fn) {
+  switch (fn) {
     case unary_fn::tanh:
     case unary_fn::sigmoid:
     case unary_fn::relu:
@@ -77,8 +93,6 @@ bool in_epilogues(const FusedStep& step) {
     default: return false;
   }
 }
-
-}  // namespace
 
 Result<FusedProgram> fused_program(const Attrs& attrs, std::uint64_t count) {
   const Ints steps = attrs.integers(kSteps);
@@ -180,7 +194,7 @@ bool fits_epilogue(const FusedProgram& program, std::uint64_t columns) {
     const bool row = at.div == 1 && at.mod == columns;
     if (!program.is_whole(i) && at.mod != 1 && !row) return false;
   }
-  return program.has_source() && std::all_of(program.steps.begin(), program.steps.end(), in_epilogues) &&
+  return program.has_source() && std::all_of(program.steps.begin(), program.steps.end(), is_frequent_step) &&
          program.operands.size() <= fused_fn::epilogue_inputs && program.steps.size() <= 1 + fused_fn::epilogue_steps &&
          program.outputs.size() <= fused_fn::epilogue_outputs;
 }
@@ -242,7 +256,7 @@ Status emit_fused(Emitter& e, const FusedProgram& program, const std::vector<Bin
     for (std::size_t i = 0; i < fused_fn::outputs; ++i) {
       bindings.push_back(element_range(results[i < results.size() ? i : 0], first, count));
     }
-    e.dispatch(shaders::KernelId::fused_elementwise__f32, {}, std::move(bindings), push,
+    e.dispatch(kernel_of(program, e.target()), {}, std::move(bindings), push,
                e.spread(ceil_div(count / 4 + count % 4, kVectors)));
     e.dispatches().back().specialization = constants;
   }

@@ -60,6 +60,8 @@ std::uint32_t read_mode(const FusedProgram& program, std::size_t operand);
 /// A step in specialization constants.
 std::uint32_t step_code(const FusedProgram& program, std::size_t step);
 
+/// Whether kernels with FUSED_FEW know the unary function (unary_apply.glsl; binary_apply.glsl has its own).
+bool is_frequent(std::uint32_t fn);
 /// Whether it is within what fused_elementwise.comp takes; and an epilogue, of rows of `columns` elements.
 bool fits_kernel(const FusedProgram& program);
 bool fits_epilogue(const FusedProgram& program, std::uint64_t columns);

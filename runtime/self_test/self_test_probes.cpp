@@ -277,6 +277,9 @@ std::vector<OpProbe> fused_probes() {
   with_epilogue(Op::batch_norm, {{{9, 8}}, {{8}}, {{8}}, {{8}}, {{8}}}, {{"epsilon", 1e-5}});
   with_epilogue(Op::layer_norm, {rows, {{40}}, {{40}}}, last);
   with_epilogue(Op::rms_norm, {rows, {{40}}});
+  // Elementwise throughout: a program of many steps, and one with a function that few networks have.
+  with_epilogue(Op::tanh, {rows});
+  with_epilogue(Op::exp, {rows});
   return probes;
 }
 

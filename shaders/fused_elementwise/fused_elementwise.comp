@@ -1,6 +1,8 @@
 // A program of elementwise functions in one pass. Steps are specialization constants, so that a driver compiles the very
 // program and nothing else. The host's side is runtime/ops/fused_program.cpp.
 //! variant f32 :
+//! variant f32_few : -DFUSED_FEW
+//! variant f32_short : -DFUSED_FEW -DFUSED_SHORT
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -87,10 +89,12 @@ void main() {
       STEP(1)
       STEP(2)
       STEP(3)
+#ifndef FUSED_SHORT
       STEP(4)
       STEP(5)
       STEP(6)
       STEP(7)
+#endif
       y0[q] = r[3 + STEPS];
       y1[q] = r[OUTPUTS & 15u];
       y2[q] = r[OUTPUTS >> 8 & 15u];

@@ -12,6 +12,7 @@ FUSED_CONSTANT(invocations, 128)  // of a workgroup
 FUSED_CONSTANT(vectors, 4)        // of four elements, that each invocation computes
 FUSED_CONSTANT(inputs, 4)   // registers of inputs; those of steps follow
 FUSED_CONSTANT(steps, 8)
+FUSED_CONSTANT(short_steps, 4)  // with FUSED_SHORT
 FUSED_CONSTANT(outputs, 3)
 // of an epilogue, whose first step is what the kernel computed
 FUSED_CONSTANT(epilogue_inputs, 2)

@@ -1,4 +1,5 @@
 //! variant f32 : -DSTORE_F32
+//! variant f32_few : -DSTORE_F32 -DFUSED_FEW
 //! variant i32 : -DSTORE_I32
 // y = fn(x), element by element. Words in, words out: results may be floats, integers or booleans.
 #version 450
@@ -29,8 +30,10 @@ uint apply(uint x) {
 #ifdef STORE_I32
   return uint(apply_int(int(x)));
 #else
+#ifndef FUSED_FEW
   if (FN == fn_is_nan) return is_nan_bits(x) ? 1u : 0u;
   if (FN == fn_is_inf) return (x & 0x7fffffffu) == 0x7f800000u ? 1u : 0u;
+#endif
   return floatBitsToUint(unary_apply(FN, uintBitsToFloat(x), p.alpha, p.beta));
 #endif
 }

@@ -1,6 +1,6 @@
 // The unary functions of floats and their derivatives. `fn` is a constant where they are called, so that compilers throw
-// away all others; alpha and beta are the op's two parameters. FUSED_FEW: only those that networks are full of, for
-// kernels that call them in many places: drivers inline all before they throw away (the host: in_epilogues() in runtime/ops/fused_program.cpp).
+// away all others; alpha and beta are the op's two parameters. FUSED_FEW: only those that networks are full of
+// (the host: is_frequent() in runtime/ops/fused_program.cpp). Drivers inline all before they throw away.
 #ifndef GRAFT_UNARY_APPLY_GLSL
 #define GRAFT_UNARY_APPLY_GLSL
 #include "shaders/common/activations.glsl"

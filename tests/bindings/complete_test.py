@@ -1,9 +1,9 @@
 """What the C interface has, each binding has, or says why not: every function of runtime/include/graft/*.h, every member
-of its structs and every constant of its enums is looked for in platform/python, android and apple. left_out.txt lists what is
-left out on purpose, with the reason; an entry that leaves nothing out is a failure as well.
+of its structs and every constant of its enums is looked for in platform/android and apple, and every function in platform/python,
+where structs and enums are generated. left_out.txt lists what is left out on purpose, with the reason; an entry that leaves nothing
+out is a failure as well.
 
-usage: complete_test.py [--module PATH-of-_graft.so] [--list]
-Without --module Python's functions are not looked at: they are what its extension module links to.
+usage: complete_test.py [--list]
 """
 
 import argparse
@@ -15,27 +15,27 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Enums of C whose constants an app chooses or is told, and what they are called in Java, Swift and Python: there they stand in the
-# order of C's numbers. None: it stands for none, as bindings have other ways to say it.
+# Enums of C whose constants an app chooses or is told, and what they are called in Swift: there they stand in
+# the order of C's numbers. Java's and Python's are generated.
 ENUMS = {
-    "graft_status": ("GraftException.java:Status", "Errors.swift:Kind", None),
-    "graft_log_level": ("Context.java:LogLevel", "Context.swift:LogLevel", "_model.py:_LEVELS"),
-    "graft_matmul_precision": ("Context.java:MatmulPrecision", "Context.swift:MatmulPrecision", None),
-    "graft_priority": ("Context.java:Priority", "Context.swift:Priority", None),
-    "graft_weight_check": ("Context.java:WeightCheck", "Context.swift:WeightCheck", None),
-    "graft_precision": ("Precision.java:Precision", "Context.swift:Precision", "_tensors.py:PRECISIONS"),
-    "graft_dtype": ("TensorInfo.java:Type", "Tensors.swift:ElementType", "_data.py:_DTYPES"),
-    "graft_stage": ("Context.java:Stage", "Context.swift:Stage", "_model.py:_STAGES"),
-    "graft_preference": ("DataSet.java:Preference", "Data.swift:Preference", None),
-    "graft_pooling": ("Pooling.java:Pooling", "Embedder.swift:Pooling", "_data.py:POOLINGS"),
-    "graft_cache_format": ("Generator.java:CacheFormat", "Generator.swift:CacheFormat", None),
-    "graft_stop_reason": ("Generator.java:Reason", "Generator.swift:StopReason", None),
-    "graft_element": ("InputFormat.java:Element", "Session.swift:Element", "_tensors.py:_ELEMENTS"),
-    "graft_loss": ("TrainerOptions.java:Loss", "TrainerOptions.swift:Loss", "_trainer_options.py:LOSS_WORDS"),
-    "graft_optimizer": ("TrainerOptions.java:Optimizer", "TrainerOptions.swift:Optimizer", "_trainer_options.py:OPTIMIZER_WORDS"),
-    "graft_schedule": ("TrainerOptions.java:Schedule", "TrainerOptions.swift:Schedule", "_trainer_options.py:SCHEDULE_WORDS"),
+    "graft_status": "Errors.swift:Kind",
+    "graft_log_level": "Context.swift:LogLevel",
+    "graft_matmul_precision": "Context.swift:MatmulPrecision",
+    "graft_priority": "Context.swift:Priority",
+    "graft_weight_check": "Context.swift:WeightCheck",
+    "graft_precision": "Context.swift:Precision",
+    "graft_dtype": "Tensors.swift:ElementType",
+    "graft_stage": "Context.swift:Stage",
+    "graft_preference": "Data.swift:Preference",
+    "graft_pooling": "Embedder.swift:Pooling",
+    "graft_cache_format": "Generator.swift:CacheFormat",
+    "graft_stop_reason": "Generator.swift:StopReason",
+    "graft_element": "Session.swift:Element",
+    "graft_loss": "TrainerOptions.swift:Loss",
+    "graft_optimizer": "TrainerOptions.swift:Optimizer",
+    "graft_schedule": "TrainerOptions.swift:Schedule",
 }
-FOLDERS = {"java": "platform/android/java/ai/graft", "swift": "platform/apple/Sources/Graft", "python": "platform/python/graft"}
+FOLDERS = {"swift": "platform/apple/Sources/Graft"}
 
 
 #: What tools/interface writes of the headers, by the name of the file.
@@ -70,11 +70,6 @@ def interface():
     return sorted(set(functions)), structs, enums
 
 
-def camel(name):
-    """graft_trainer_options in C++: TrainerOptions."""
-    return "".join(part.capitalize() for part in name.removeprefix("graft_").split("_"))
-
-
 def balanced(text, start):
     """What stands between the bracket at `start` and the one that closes it."""
     depth = 0
@@ -88,7 +83,7 @@ def balanced(text, start):
 def members_used(texts, structs):
     """Members that a binding's source reads or writes, by struct: of a variable of that struct, or of its type."""
     used = {name: set() for name in structs}
-    types = {name: name for name in structs} | {camel(name): name for name in structs}
+    types = {name: name for name in structs}
     word = "(?:" + "|".join(sorted(types, key=len, reverse=True)) + ")"
     declaration = re.compile(
         rf"\bsized<(?P<a>{word})>|(?<![\w.])(?P<b>{word})(?:>|\s)*[&*\s]*(?P<bv>\w+)\b|\b(?P<cv>\w+)\s*[:=]\s*(?:inout\s+)?(?:\w+<)?(?P<c>{word})\b")
@@ -125,12 +120,9 @@ def members_used(texts, structs):
     return used
 
 
-def members_missing(texts, structs, named, over_cpp):
+def members_missing(texts, structs, named):
     used = members_used(texts, structs)
     for name, members in structs.items():
-        if over_cpp:  # whose lists know their lengths, and whose optional values say that they are there
-            members = [m for m in members if not m.startswith("own_") and m not in ("bytes", "user", "token_count")
-                       and not (m.endswith("_count") and {m[:-6], m[:-6] + "s", m[:-5] + "s"} & set(members))]
         if name in named:
             yield from (f"{name}.{member}" for member in members if member not in used[name])
         else:
@@ -146,7 +138,6 @@ def functions_named(texts, functions):
 
 def main():
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--module")
     arguments.add_argument("--list", action="store_true", help="print what is missing, without left_out.txt")
     asked = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -159,25 +150,16 @@ def compare(asked):
     if len(functions) < 200 or len(structs) < 60:
         sys.exit("The headers were not understood.")
     gaps = []
-    camels = {name: re.compile(rf"\b{camel(name)}\b") for name in structs}
     for binding, files in {
-            "python": text_of([*(ROOT / "platform/python/native").glob("*.*"), GENERATED["python.h"]]),
-            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"]]),
+            "python": text_of((ROOT / "platform/python/graft").glob("*.py")),
+            "java": text_of([*(ROOT / "platform/android/jni").glob("*.*"), GENERATED["jni.h"], GENERATED["jni.cpp"]]),
             "swift": text_of([*(ROOT / "platform/apple/Sources/Graft").glob("*.swift"),
                               GENERATED["TrainerOptions.swift"]])}.items():
         there, words = functions_named(files, functions)
-        if binding == "python":
-            if not asked.module:
-                continue
-            listed = subprocess.run(["nm", "-D", "--undefined-only", "--format=posix", asked.module], check=True, text=True,
-                                    stdout=subprocess.PIPE).stdout
-            there = [line.split()[0].split("@")[0] for line in listed.splitlines()]
-            words |= set(there)
-            for text in files.values():
-                words |= {name for name in structs if camels[name].search(text)}
         gaps += [(binding, name) for name in functions if name not in there]
-        gaps += [(binding, name) for name in members_missing(files, structs, words, binding == "python")]
-        gaps += [(binding, name) for name in constants_missing(binding, enums)]
+        if binding != "python":
+            gaps += [(binding, name) for name in members_missing(files, structs, words)]
+            gaps += [(binding, name) for name in constants_missing(binding, enums)]
     if asked.list:
         print("\n".join(" ".join(gap) for gap in gaps))
         return
@@ -192,8 +174,6 @@ def compare(asked):
     problems = []
     for _, pattern, number in reasons:
         for binding in reasons[[r[2] for r in reasons].index(number)][0]:
-            if binding == "python" and not asked.module:
-                continue
             if not any(gap[0] == binding and fnmatch.fnmatchcase(gap[1], pattern) for gap in gaps):
                 problems.append(f"left_out.txt, line {number}: {binding} leaves out nothing of the name {pattern}.")
     for binding, name in gaps:
@@ -210,34 +190,20 @@ def constants_there(binding, where):
     file, name = where.split(":")
     path = GENERATED.get(file, ROOT / FOLDERS[binding] / file)
     text = text_of([path]).popitem()[1]
-    if binding == "python":
-        text = path.read_text(encoding="utf-8")  # whose comments are others
-        if file in GENERATED:  # words and their numbers, of which some words have the same
-            return len(set(re.findall(r": (\d+)", re.search(rf"^{name} = (.*)$", text, flags=re.M).group(1))))
-        return len(eval_words(re.search(rf"^{name} = (.*?\))$", text, flags=re.S | re.M).group(1)))
     start = re.search(rf"\benum {name}\b[^{{]*", text)
     body = balanced(text, start.end())
-    if binding == "java":
-        return len([word for word in body.split(";")[0].split(",") if word.strip()])
     cases = re.findall(r"\bcase ([^\n]*)", re.sub(r"\bvar .*", "", body, flags=re.S))
     return sum(len(case.split(",")) for case in cases)
-
-
-def eval_words(text):
-    """The words of a tuple of Python's, which may go on with another that is named."""
-    return re.findall(r'"[^"]*"|\blogging\.\w+', text)
 
 
 def constants_missing(binding, enums):
     if set(ENUMS) - set(enums):
         sys.exit(f"The headers lack {sorted(set(ENUMS) - set(enums))}.")
-    for name, places in ENUMS.items():
-        where = places[list(FOLDERS).index(binding)]
-        if where is not None:
-            there, wanted = constants_there(binding, where), len(set(enums[name]))
-            wanted -= name == "graft_status" and binding == "swift"  # success is no error
-            if there != wanted:
-                yield f"{name}.{wanted}_constants_not_{there}"
+    for name, where in ENUMS.items() if binding in FOLDERS else ():
+        there, wanted = constants_there(binding, where), len(set(enums[name]))
+        wanted -= name == "graft_status"  # success is no error
+        if there != wanted:
+            yield f"{name}.{wanted}_constants_not_{there}"
 
 
 if __name__ == "__main__":

@@ -96,6 +96,44 @@ def tflite(tensors, operators):
     return flatbuffer(Table(3, [Table(0)], [graph], None, [Table()]))
 
 
+def field(number, data):
+    """A protobuf field that holds bytes."""
+    size, n = b"", len(data)
+    while n >= 128:
+        size, n = size + bytes([n & 127 | 128]), n >> 7
+    return bytes([number << 3 | 2]) + size + bytes([n]) + data
+
+
+def sum_onnx():
+    """y = x + w of two numbers: what weights are read for."""
+    def value(name):
+        return field(1, name) + field(2, field(1, b"\x08\x01" + field(2, field(1, b"\x08\x02"))))
+    node = field(1, b"x") + field(1, b"w") + field(2, b"y") + field(4, b"Add")
+    weight = b"\x08\x02\x10\x01" + field(8, b"w") + field(9, bytes(8))
+    graph = field(1, node) + field(2, b"g") + field(5, weight) + field(11, value(b"x")) + field(12, value(b"y"))
+    return b"\x08\x08" + field(7, graph) + field(8, b"\x10\x11")
+
+
+def checkpoint(program, keys=b"]", storages=b""):
+    """A file of PyTorch's older form, which holds the pickle `program`."""
+    magic = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"
+    return b"".join(b"\x80\x02" + part + b"." for part in (magic, b"M\xe9\x03", b"}", program, keys)) + storages
+
+
+def pickled(letters):
+    return b"X" + struct.pack("<I", len(letters)) + letters
+
+
+def tensor(shape, storage=b"a"):
+    """Puts a tensor on the stack: what torch.save() writes of one."""
+    place = b"(" + pickled(b"storage") + b"ctorch\nFloatStorage\n" + pickled(storage) + pickled(b"cpu") + b"K\x01tQ"
+    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + place + b"K\x00" + shape + b"K\x01\x85tR"
+
+
+def number(value):
+    return b"J" + struct.pack("<i", value)
+
+
 class HostMemoryTest(cli.CliTest):
     def write(self, name, data):
         with open(self.path(name), "wb") as file:
@@ -155,12 +193,6 @@ class HostMemoryTest(cli.CliTest):
         self.bounded("numbers.gguf", gguf([numbers], []), "convert", "numbers.gguf", "-o", "o.graft")
 
     def test_onnx(self):
-        def field(number, data):
-            size, n = b"", len(data)
-            while n >= 128:
-                size, n = size + bytes([n & 127 | 128]), n >> 7
-            return bytes([number << 3 | 2]) + size + bytes([n]) + data
-
         for name, part in {"nodes": field(1, b""), "named": field(1, field(4, b"Relu")), "inputs": field(11, b""),
                            "initializers": field(5, b""), "attributes": field(1, field(5, b"") * 1000)}.items():
             graph = part * (SIZE // len(part))
@@ -182,6 +214,50 @@ class HostMemoryTest(cli.CliTest):
                                          ("names", [long, y], chain), ("small", [x, y] + [Table()] * (SIZE // 4), [op])):
             with self.subTest(name):
                 self.bounded(f"{name}.tflite", tflite(tensors, operators), "convert", f"{name}.tflite", "-o", "o.graft")
+
+    def test_pickle(self):
+        self.write("sum.onnx", sum_onnx())
+
+        def keeps(key):  # takes what is on top into the memo, and off the stack
+            return b"q" + bytes([key]) + b"0"
+
+        one = tensor(number(2) + b"\x85")
+        two_numbers = b"]" + pickled(b"a") + b"a", struct.pack("<Qff", 2, 1, 2)
+        self.bounded("plain.pt", checkpoint(b"}" + pickled(b"w") + one + b"s", *two_numbers), "convert", "sum.onnx",
+                     "--weights", "plain.pt", "-o", "o.graft")
+        self.assertTrue(os.path.exists(self.path("o.graft")), "a file that is read, and not refused for how it is written")
+
+        half, third = pickled(b"m" * (SIZE // 2)), pickled(b"k" * (SIZE // 3))
+        wide = b"}(" + b"".join(pickled(b"k") + b"N" for _ in range(SIZE // 16)) + b"u"
+        shared = b"(" + b"".join(pickled(b"%d" % i) + b"h\x00" for i in range(SIZE // 28)) + b"u"
+        names = b"}" + pickled(b"n" * 900) + b"h\x00s"
+        doubling = b"}" + pickled(b"a" * 30) + b"h\x01s" + pickled(b"b" * 30) + b"h\x01sq\x010"
+        size = b"]q\x000ctorch\nSize\nh\x00Rq\x010h\x00h\x01a0h\x01"  # of which the only number is itself
+        itself = b"}q\x00" + pickled(b"a") + b"h\x00s"
+        million = struct.pack("<Q", SIZE // 8) + bytes(SIZE // 2)
+        programs = {  # made one by one: what this process holds hides as much of what graft takes
+            "values": lambda: (b"N" * SIZE,),
+            "nested": lambda: (b"N" + b"\x85" * SIZE,),
+            "remembered": lambda: (b")\x94" * (SIZE // 2),),
+            "marks": lambda: (b"(" * SIZE,),
+            "globals": lambda: (half + keeps(0) + b"h\x00h\x00\x93" * (SIZE // 10),),
+            "lines": lambda: (b"c" + b"m" * 60000 + b"\n" + b"n" * 60000 + b"\n" + b"q\x00" + b"h\x00" * SIZE,),
+            "dicts": lambda: (wide + keeps(0) + b"}" + shared,),
+            "names": lambda: (one + keeps(1) + b"}" + pickled(b"t") + b"h\x01s" + keeps(1) + doubling * 20 + b"h\x01",
+                      *two_numbers),
+            "long": lambda: (one + keeps(0) + names + b"0" + names + shared, *two_numbers),
+            "views": lambda: (tensor(number(SIZE // 8) + b"\x85") + keeps(0) + b"}" + shared, two_numbers[0], million),
+            "itself": lambda: (itself,),
+            "size": lambda: (b"}" + pickled(b"w") + tensor(size) + b"s", *two_numbers),
+            "deep": lambda: (b"".join(b"}" + pickled(b"a") for _ in range(SIZE // 7)) + b"N" + b"s" * (SIZE // 7),),
+            "claims": lambda: (b"X\xff\xff\xff\xff",),
+            "claims_more": lambda: (b"\x8d" + b"\xff" * 8,),
+            "storage": lambda: (b"}" + pickled(b"w") + one + b"s", two_numbers[0], struct.pack("<Q", 2**61)),
+            "keys": lambda: (b"}" + pickled(b"w") + tensor(number(2) + b"\x85", b"k" * (SIZE // 3)) + b"s",
+                     b"](" + third + b"q\x00" + b"h\x00" * (SIZE // 24) + b"e", bytes(SIZE // 3)),
+        }
+        for name, parts in programs.items():
+            self.bounded(f"{name}.pt", checkpoint(*parts()), "convert", "sum.onnx", "--weights", f"{name}.pt", "-o", "o.graft")
 
     def test_data(self):
         train = ("train", "mlp.graft", "--steps", 1, "--quiet", "--data")
@@ -223,7 +299,7 @@ class HostMemoryTest(cli.CliTest):
 
 
 class TextMemoryTest(HostMemoryTest, cli.LanguageTest):
-    test_json = test_gguf = test_onnx = test_data = test_media = test_models = None
+    test_json = test_gguf = test_onnx = test_tflite = test_pickle = test_data = test_media = test_models = None
 
     def test_texts(self):
         train = ("train", "tiny.graft", "--steps", 1, "--quiet", "--batch", 1, "--data")

@@ -19,7 +19,7 @@ import python  # noqa: E402
 import swift  # noqa: E402
 from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
-from names import lower_camel  # noqa: E402
+from names import camel, lower_camel  # noqa: E402
 
 HEADER = """
 typedef enum graft_kind GRAFT_ENUM_OF_INT {
@@ -84,7 +84,10 @@ class Forms(unittest.TestCase):
     def setUpClass(cls):
         cls.description = Description(ROOT / "runtime/include/graft")
         cls.description.check()
-        cls.texts = {path: "\n".join(lines) for path, lines in generate.files(cls.description, Declarations(ROOT / "runtime/include/graft")).items()}
+        declarations = Declarations(ROOT / "runtime/include/graft")
+        cls.texts = {path: "\n".join(lines) for path, lines in {
+            **generate.files(cls.description, declarations), **java.files(cls.description, ROOT / "runtime/include/graft", ""),
+            **python.modules(generate.NOTICE, cls.description, declarations, Declarations(generate.CONVERT_HEADERS))}.items()}
         cls.struct = cls.description.structs["graft_trainer_options"]
 
     def test_every_form_has_every_option(self):
@@ -93,8 +96,7 @@ class Forms(unittest.TestCase):
             self.assertRegex(self.texts["graft/trainer_options.hpp"], rf" {field.name} = ")
             if not java.is_left_out(field):
                 self.assertRegex(self.texts["ai/graft/TrainerOptions.java"], rf"public .* {camel}( = .*)?;")
-                if field.count == "" or field.ctype == "const double*":  # others are lists of objects
-                    self.assertIn(f"options.{field.name} = ", self.texts["interface/jni.h"])
+                self.assertTrue(f" s.{field.name} = in." in self.texts["interface/jni.h"], field.name)
             if not swift.is_left_out(field):
                 self.assertRegex(self.texts["swift/TrainerOptions.swift"], rf"public (var|let) {camel}: ")
                 self.assertIn(f"o.{field.name}", self.texts["swift/TrainerOptions.swift"])
@@ -117,23 +119,40 @@ class Forms(unittest.TestCase):
                 self.assertEqual(float(match[1]) if match else 0.0, float(field.default), f"{field.name} in {language}")
 
     def test_forms_written_by_hand_have_the_headers_defaults(self):
-        """Classes of other languages for structs with defaults."""
-        forms = {"graft_loader_options": ("Loader.java:Options", "Data.swift:Loader"), "graft_watch_options": ("Evaluation.java:Watch", "Evaluation.swift:WatchOptions"),
-                 "graft_delta_options": ("Delta.java:Options", "Delta.swift:Options"), "graft_generate_options": ("Generator.java:Sampling", "Generator.swift:Sampling")}
-        for name, places in forms.items():
-            compared = 0
-            for place, folder in zip(places, ("platform/android/java/ai/graft", "platform/apple/Sources/Graft")):
-                file, class_name = place.split(":")[:2]
-                text = (ROOT / folder / file).read_text(encoding="utf-8")
-                text = text[re.search(rf"(class|struct) {class_name}\b", text).start():]
+        """Swift's structs for those with defaults; Java's are generated."""
+        forms = {"graft_loader_options": "Data.swift:Loader", "graft_watch_options": "Evaluation.swift:WatchOptions",
+                 "graft_delta_options": "Delta.swift:Options", "graft_generate_options": "Generator.swift:Sampling"}
+        for name, place in forms.items():
+            file, class_name = place.split(":")
+            swifts = (ROOT / "platform/apple/Sources/Graft" / file).read_text(encoding="utf-8")
+            texts = {file: swifts[re.search(rf"(?:class|struct) {class_name}\b", swifts).start():]}
+            texts["Java"] = self.texts[f"ai/graft/{camel(name)}.java"]
+            for where, text in texts.items():
+                compared = 0
                 for field in self.description.structs[name].fields:
                     declared = re.search(rf"public (?:var|\w+) {lower_camel(field.name)}(?:: \w+)?(?: = ([^;\n]+?))?;?$", text, re.M)
                     if not declared or not (field.is_number or field.is_switch):
                         continue
                     value = {None: "0", "true": "1", "false": "0"}.get(declared[1], declared[1])
-                    self.assertEqual(float(value), float(field.default), f"{field.name} in {file}")
+                    self.assertEqual(float(value), float(field.default), f"{field.name} in {where}")
                     compared += 1
-            self.assertGreaterEqual(compared, 8, name)
+                self.assertGreaterEqual(compared, 4 if where == "Java" else 3, name)
+
+    def test_java_reads_what_it_packs(self):
+        """Both sides of a struct that crosses as bytes name its members in one order."""
+        header = self.texts["interface/jni.h"]
+        compared = 0
+        for path, text in self.texts.items():
+            name = path.rsplit("/", 1)[-1].removesuffix(".java")
+            packed = [re.split(r"[(,) ]+", call)[-2 if call.endswith(")") else -1] for call in re.findall(r"    out\.(\w+\(.*\));", text)]
+            unpacked = re.findall(r"^    (\w+) = (?:\(float\) )?(?:in\.|\w+\.values\(\)\[in\.)", text, re.M)
+            c_name = "graft_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+            for members, pattern in ((packed, rf"read\(In& in, {c_name}& s\) {{(.*?)\n}}"), (unpacked, rf"write\(Out& out, const {c_name}& s\) {{(.*?)\n}}")):
+                body = re.search(pattern, header, re.S)
+                if members and body and path.startswith("ai/graft/"):
+                    self.assertEqual(members, [lower_camel(m) for m in re.findall(r"^  (?:out\.\w+\(|in\.fixed\()?s\.(\w+)", body[1], re.M)], path)
+                    compared += 1
+        self.assertGreater(compared, 40)
 
     def test_each_struct_with_defaults_has_its_function(self):
         """Of the others zeros are the defaults."""
@@ -164,8 +183,13 @@ class Forms(unittest.TestCase):
         with self.assertRaisesRegex(Wrong, "graft_x_ask.answer has no C"):
             calls.Calls(declarations, set()).method(declarations.functions["graft_x_ask"], "graft_x")
 
-    def test_python_is_python(self):
-        compile(self.texts["python/_trainer_options.py"], "_trainer_options.py", "exec")
+    def test_python_has_every_function(self):
+        for path in ("python/_c.py", "python/_c_convert.py", "python/_trainer_options.py"):
+            compile(self.texts[path], path, "exec")
+        for folder, path in ((ROOT / "runtime/include/graft", "python/_c.py"), (generate.CONVERT_HEADERS, "python/_c_convert.py")):
+            headers = "".join(header.read_text(encoding="utf-8") for header in folder.glob("*.h"))
+            names = set(re.findall(r"^GRAFT_API[^;(]*?\b(graft_\w+)\(", headers, re.M))
+            self.assertEqual(names, set(re.findall(r"^(graft_\w+) = _function\(", self.texts[path], re.M)))
 
 
 if __name__ == "__main__":

@@ -16,5 +16,5 @@ clean_debian() {
   clean=$(mktemp -d)
   trap 'rm -rf "$clean"' EXIT
   cp -a "$chroots/$1/." "$clean/"
-  mkdir "$clean/work"
+  mkdir "$clean/try"
 }

@@ -12,9 +12,9 @@ shift
 for suite in "$@"; do (
   clean_debian "$suite"
   echo "Debian $(cat "$clean/etc/debian_version"), from the tarball:"
-  cp "$tarball" "$here/first_training.sh" "$clean/work/"
+  cp "$tarball" "$here/first_training.sh" "$clean/try/"
   # shellcheck disable=SC2016  # for the shell inside
-  chroot "$clean" /bin/sh -c 'set -eu; cd /work; tar -xzf graft-*.tar.gz; rm graft-*.tar.gz
-    PATH=$(echo /work/graft-*/bin):$PATH; mkdir run; cd run
-    sh ../first_training.sh /work/graft-*/share/graft/demo.sh'
+  chroot "$clean" /bin/sh -c 'set -eu; cd /try; tar -xzf graft-*.tar.gz; rm graft-*.tar.gz
+    PATH=$(echo /try/graft-*/bin):$PATH; mkdir run; cd run
+    sh ../first_training.sh /try/graft-*/share/graft/demo.sh'
 ) || exit $?; done

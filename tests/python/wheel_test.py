@@ -7,7 +7,7 @@ import sys
 import support
 
 PROGRAM = """
-import graft, graft._convert
+import graft, graft._c_convert
 import os, sys
 import numpy as np
 

@@ -1,3 +1,4 @@
+// ctest: middle
 // A device that is given back, or lost, while training runs: the run goes on to the same bits.
 #include <gtest/gtest.h>
 

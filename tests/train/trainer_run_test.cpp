@@ -462,5 +462,25 @@ TEST_F(TrainerTest, StopsWhereTheLossIsNoNumber) {
   EXPECT_NE(status.message().find("The loss of step "), std::string::npos) << status.message();
 }
 
+TEST_F(TrainerTest, AStepWithAnInfiniteLossAndFiniteGradientsChangesNothing) {
+  const TinyModel model = tiny_mlp(5, 4, 1);
+  TinyData data = tiny_data(4, {5}, 0);
+  data.targets[3] = 1e25f;  // its square overflows, and twice the difference does not
+  for (const std::int64_t micro : {4, 2, 1}) {
+    SCOPED_TRACE(micro);
+    TrainOptions options = sgd(1e-25, 4);
+    options.loss.kind = Loss::mse;
+    options.micro_batch = micro;
+    const auto trainer = make(model, data, options);
+    ASSERT_NE(trainer, nullptr);
+    const Contents before = contents_of(*trainer);
+    const auto source = data.source();
+    auto loader = data::Loader::create(*source, {.batch = 4, .shuffle = false}).value();
+    const Status status = trainer->train_step(**loader->next()).status();
+    EXPECT_NE(status.message().find("The loss of step 0 is inf"), std::string::npos) << status.message();
+    EXPECT_EQ(contents_of(*trainer), before);
+  }
+}
+
 }  // namespace
 }  // namespace graft::train::trainer_run_test

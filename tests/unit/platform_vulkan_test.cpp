@@ -1,3 +1,4 @@
+// ctest: middle
 // The Vulkan device on the software drivers: what gpu.h promises, wrong arguments, validation, failing calls.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// ctest: middle
 // The start-up self-test: on a device that is right, on one that computes nothing, on one with a single wrong kernel,
 // and where the process dies in it.
 #include "runtime/core/op_id.gen.h"

@@ -14,7 +14,6 @@ Needs numpy, as the Python package does. Exit status: 0 no difference, 1 some, 7
 
 import argparse
 import collections
-import glob
 import json
 import os
 import pathlib
@@ -256,7 +255,7 @@ def python_run(package, path):
 def programs_of(build):
     """Command lines by language."""
     found = {"C": [build / "tests/defaults_c"], "C++": [build / "tests/defaults_cpp"]}
-    if glob.glob(f"{build}/platform/python/graft/_graft*.so"):
+    if (pathlib.Path(build) / "platform/python/graft/_c.py").exists():
         found["Python"] = [sys.executable, "-B", __file__, "--run", build / "platform/python"]
     jars = [build / "platform/android/graft.jar", build / "tests/jvm/tests.jar"]
     java = shutil.which("java")

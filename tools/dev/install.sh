@@ -8,7 +8,7 @@ tests=no
 [ "${1:-}" = "--tests" ] && tests=yes
 
 # What a package manager calls the packages. The tests use PyTorch, ONNX, Jinja and Pillow as oracles, SwiftShader
-# (in chromium-common) as a second Vulkan device, OpenSSL, the headers of Python, and Gloo for several processes.
+# (in chromium-common) as a second Vulkan device, OpenSSL, and Gloo for several processes.
 names() {
   case "$1" in
     apt)
@@ -17,31 +17,31 @@ names() {
         libxxhash-dev zlib1g-dev libonnx-dev libprotobuf-dev protobuf-compiler libcli11-dev nlohmann-json3-dev \
         libjpeg-dev libpng-dev libwebp-dev libsndfile1-dev libcpp-httplib-dev libcurl4-openssl-dev libgtest-dev
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pil chromium-common \
-        mkdocs-material libssl-dev python3-dev pybind11-dev libgloo-dev ;;
+        mkdocs-material libssl-dev libgloo-dev ;;
     dnf)
       echo cmake ninja-build gcc-c++ ccache lld pkgconf-pkg-config python3 vulkan-headers vulkan-loader-devel \
         mesa-vulkan-drivers vulkan-validation-layers glslang spirv-tools flatbuffers-compiler flatbuffers-devel \
         libzstd-devel xxhash-devel zlib-devel onnx-devel protobuf-devel protobuf-compiler cli11-devel json-devel \
         libjpeg-turbo-devel libpng-devel libwebp-devel libsndfile-devel cpp-httplib-devel libcurl-devel gtest-devel
       [ $tests = no ] || echo python3-torch python3-onnx python3-jinja2 python3-numpy python3-pillow openssl-devel \
-        python3-devel pybind11-devel gloo-devel ;;
+        gloo-devel ;;
     pacman)
       echo cmake ninja gcc ccache lld pkgconf python vulkan-headers vulkan-icd-loader vulkan-swrast \
         vulkan-validation-layers glslang spirv-tools flatbuffers zstd xxhash zlib onnx protobuf cli11 nlohmann-json \
         libjpeg-turbo libpng libwebp libsndfile cpp-httplib curl gtest
-      [ $tests = no ] || echo python-pytorch python-onnx python-jinja python-numpy python-pillow openssl pybind11 ;;
+      [ $tests = no ] || echo python-pytorch python-onnx python-jinja python-numpy python-pillow openssl ;;
     zypper)
       echo cmake ninja gcc-c++ ccache lld pkg-config python3 vulkan-headers vulkan-devel Mesa-vulkan-drivers \
         vulkan-validationlayers glslang-devel spirv-tools flatbuffers-devel libzstd-devel xxhash-devel zlib-devel \
         onnx-devel protobuf-devel cli11-devel nlohmann_json-devel libjpeg8-devel libpng16-devel libwebp-devel \
         libsndfile-devel libcurl-devel gtest
       [ $tests = no ] || echo python3-torch python3-onnx python3-Jinja2 python3-numpy python3-Pillow \
-        libopenssl-devel python3-devel python3-pybind11-devel ;;
+        libopenssl-devel ;;
     brew)
       echo cmake ninja ccache pkg-config vulkan-headers vulkan-loader molten-vk vulkan-validationlayers glslang \
         spirv-tools flatbuffers zstd xxhash onnx protobuf cli11 nlohmann-json jpeg-turbo libpng webp libsndfile \
         cpp-httplib googletest
-      [ $tests = no ] || echo numpy pillow openssl pybind11 ;;
+      [ $tests = no ] || echo numpy pillow openssl ;;
   esac
 }
 

@@ -42,37 +42,37 @@ namespace {
 constexpr int kTries = 5;  // of a file whose transfer breaks off
 constexpr const char* kLibraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib", "libcurl.dll"};
 
-/// The functions of libcurl that are called; all have been there since 7.12.
-struct Curl {
-  os::DynamicLibrary library;
-  decltype(&::curl_easy_init) init;
-  decltype(&::curl_easy_setopt) set;
-  decltype(&::curl_easy_perform) perform;
-  decltype(&::curl_easy_getinfo) info;
-  decltype(&::curl_easy_strerror) text_of;
-  decltype(&::curl_easy_reset) reset;
-  decltype(&::curl_easy_cleanup) cleanup;
-  decltype(&::curl_slist_append) append;
-  decltype(&::curl_slist_free_all) free_all;
-
-  bool find() {
-    init = library.find_as<decltype(init)>("curl_easy_init");
-    set = library.find_as<decltype(set)>("curl_easy_setopt");
-    perform = library.find_as<decltype(perform)>("curl_easy_perform");
-    info = library.find_as<decltype(info)>("curl_easy_getinfo");
-    text_of = library.find_as<decltype(text_of)>("curl_easy_strerror");
-    reset = library.find_as<decltype(reset)>("curl_easy_reset");
-    cleanup = library.find_as<decltype(cleanup)>("curl_easy_cleanup");
-    append = library.find_as<decltype(append)>("curl_slist_append");
-    free_all = library.find_as<decltype(free_all)>("curl_slist_free_all");
-    return init != nullptr && set != nullptr && perform != nullptr && info != nullptr && text_of != nullptr &&
-           reset != nullptr && cleanup != nullptr && append != nullptr && free_all != nullptr;
-  }
-};
-
 }  // namespace
 
 struct Http::State {
+  /// The functions of libcurl that are called; all have been there since 7.12.
+  struct Curl {
+    os::DynamicLibrary library;
+    decltype(&::curl_easy_init) init;
+    decltype(&::curl_easy_setopt) set;
+    decltype(&::curl_easy_perform) perform;
+    decltype(&::curl_easy_getinfo) info;
+    decltype(&::curl_easy_strerror) text_of;
+    decltype(&::curl_easy_reset) reset;
+    decltype(&::curl_easy_cleanup) cleanup;
+    decltype(&::curl_slist_append) append;
+    decltype(&::curl_slist_free_all) free_all;
+
+    bool find() {
+      init = library.find_as<decltype(init)>("curl_easy_init");
+      set = library.find_as<decltype(set)>("curl_easy_setopt");
+      perform = library.find_as<decltype(perform)>("curl_easy_perform");
+      info = library.find_as<decltype(info)>("curl_easy_getinfo");
+      text_of = library.find_as<decltype(text_of)>("curl_easy_strerror");
+      reset = library.find_as<decltype(reset)>("curl_easy_reset");
+      cleanup = library.find_as<decltype(cleanup)>("curl_easy_cleanup");
+      append = library.find_as<decltype(append)>("curl_slist_append");
+      free_all = library.find_as<decltype(free_all)>("curl_slist_free_all");
+      return init != nullptr && set != nullptr && perform != nullptr && info != nullptr && text_of != nullptr &&
+             reset != nullptr && cleanup != nullptr && append != nullptr && free_all != nullptr;
+    }
+  };
+
   Curl curl;
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;

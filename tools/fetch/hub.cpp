@@ -119,7 +119,7 @@ bool is_wanted(const Listed& file, bool has_safetensors) {
 Result<std::vector<Listed>> wanted_files(const HubAddress& address, const Listing& listing) {
   std::vector<Listed> wanted;
   if (!address.file.empty()) {
-    // An ONNX file's weights may lie beside it, in files that begin with its name.
+    // An ONNX file's weights may be in other files of its folder, whose names begin with its own.
     const bool is_onnx = address.file.ends_with(".onnx");
     std::ranges::copy_if(listing.files, std::back_inserter(wanted), [&](const Listed& file) {
       return file.path == address.file || (is_onnx && file.path.starts_with(address.file));

@@ -20,6 +20,7 @@ from declarations import Declarations  # noqa: E402
 from description import Description, Wrong  # noqa: E402
 
 NOTICE = "Written by tools/interface/generate.py from runtime/include/graft. Change the comments there."
+CONVERT_HEADERS = pathlib.Path(__file__).parents[2] / "tools/convert/include/graft"
 #: Structs that have a generated form, each with the field that its defaults depend on.
 STRUCTS = {"graft_trainer_options": "optimizer"}
 #: Structs whose C++ form is written by hand: elements of lists.
@@ -59,15 +60,7 @@ def files(description, declarations):
         f"// {NOTICE}", "#pragma once", "", '#include "graft/graft.hpp"', '#include "tools/graft/shared/option_flags.h"', "",
         "namespace graft::cli {", "", *flags.flags(struct, enums), "", "}  // namespace graft::cli"]
     nested = ("graft_loss", "graft_optimizer", "graft_schedule")
-    out["ai/graft/TrainerOptions.java"] = [f"// {NOTICE}", *java.java(struct, enums, "optimizer", nested)]
-    out["interface/jni.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/android/jni/support.h"', "", "namespace graft::jni {", "",
-        *java.jni(struct, enums), "", "}  // namespace graft::jni"]
-    out["interface/python.h"] = [
-        f"// {NOTICE}", "#pragma once", "", '#include "platform/python/native/options.h"', "", "namespace graft::python {", "",
-        *python.binding(struct, enums), "", "}  // namespace graft::python"]
     out["swift/TrainerOptions.swift"] = [f"// {NOTICE}", *swift.swift(struct, enums, "optimizer", nested)]
-    out["python/_trainer_options.py"] = [f'"""{NOTICE}"""', "", *python.keywords(struct, enums)]
     return out
 
 
@@ -75,9 +68,14 @@ def main(headers, out):
     try:
         description = Description(headers)
         description.check()
-        texts = files(description, Declarations(headers))
+        declarations = Declarations(headers)
+        texts = {**files(description, declarations), **java.files(description, headers, NOTICE),
+                 **python.modules(NOTICE, description, declarations, Declarations(CONVERT_HEADERS))}
     except Wrong as wrong:
         sys.exit(f"{headers}: {wrong}")
+    for old in pathlib.Path(out).glob("ai/graft/*.java"):
+        if f"ai/graft/{old.name}" not in texts:
+            old.unlink()
     for path, lines in texts.items():
         target, text = pathlib.Path(out) / path, "\n".join(lines) + "\n"
         target.parent.mkdir(parents=True, exist_ok=True)

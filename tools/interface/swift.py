@@ -72,7 +72,7 @@ def copied(field, enums):
 
 
 def swift(struct, enums, key, nested):
-    rename = renamed(struct)
+    rename = renamed(struct.fields)
     fields = [field for field in struct.fields if not is_left_out(field)]
     own_enum = enums[next(field.ctype for field in fields if field.name == key)]
     lines = ["import CGraft", ""]

@@ -126,7 +126,7 @@ int Callbacks::read(void* user, uint64_t index, void* const* out) {
   const Frame frame(8 + self.sizes_.size());
   JNIEnv* env = frame.env();
   if (env == nullptr) return -1;
-  jobjectArray places = java_buffer_array(env, self.sizes_.size());
+  jobjectArray places = env->NewObjectArray(static_cast<jsize>(self.sizes_.size()), g_buffer, nullptr);
   for (size_t i = 0; i < self.sizes_.size(); ++i) {
     jobject place = places == nullptr ? nullptr : java_buffer(env, out[i], self.sizes_[i]);
     if (place == nullptr) return -1;
@@ -136,25 +136,50 @@ int Callbacks::read(void* user, uint64_t index, void* const* out) {
   return env->ExceptionCheck() == JNI_TRUE ? -1 : done;
 }
 
-jobjectArray java_buffer_array(JNIEnv* env, size_t count) {
-  return env->NewObjectArray(static_cast<jsize>(count), g_buffer, nullptr);
-}
-
-bool Callbacks::fill(JNIEnv* env, graft_cipher& cipher) {
+const graft_cipher* Callbacks::cipher(JNIEnv* env) {
   const jint overhead = env->CallIntMethod(java_, g_overhead);
-  if (env->ExceptionCheck() == JNI_TRUE) return false;
+  if (env->ExceptionCheck() == JNI_TRUE) return nullptr;
   if (overhead < 1 || overhead > 64) {
     throw_status(env, GRAFT_INVALID_ARGUMENT,
                  "The cipher's overhead is " + std::to_string(overhead) + " bytes; it must be 1 to 64.");
-    return false;
+    return nullptr;
   }
-  overhead_ = static_cast<size_t>(overhead);
-  cipher = sized<graft_cipher>();
-  cipher.overhead = overhead_;
-  cipher.seal = seal;
-  cipher.open = open;
-  cipher.user = this;
+  cipher_ = sized<graft_cipher>();
+  cipher_.overhead = static_cast<size_t>(overhead);
+  cipher_.seal = seal;
+  cipher_.open = open;
+  cipher_.user = this;
+  return &cipher_;
+}
+
+bool attach(JNIEnv*, jlong callbacks, graft_context_options& options) {
+  if (callbacks == 0) return true;
+  options.log = Callbacks::log;
+  options.log_user = Callbacks::of(callbacks);
   return true;
+}
+
+bool attach(JNIEnv*, jlong callbacks, graft_generate_options& options) {
+  if (callbacks == 0) return true;
+  options.on_text = Callbacks::on_text;
+  if (Callbacks::of(callbacks)->takes_tokens()) options.on_token = Callbacks::on_token;
+  options.user = Callbacks::of(callbacks);
+  return true;
+}
+
+bool attach(JNIEnv* env, jlong callbacks, graft_checkpoint_options& options) {
+  return callbacks == 0 || (options.cipher = Callbacks::of(callbacks)->cipher(env)) != nullptr;
+}
+
+bool attach(JNIEnv* env, jlong callbacks, graft_store_options& options) {
+  return callbacks == 0 || (options.cipher = Callbacks::of(callbacks)->cipher(env)) != nullptr;
+}
+
+bool cipher_of(JNIEnv* env, jlong callbacks, graft_cipher& cipher) {
+  if (callbacks == 0) return true;
+  const graft_cipher* made = Callbacks::of(callbacks)->cipher(env);
+  if (made != nullptr) cipher = *made;
+  return made != nullptr;
 }
 
 int Callbacks::transform(jmethodID method, const void* associated, size_t associated_bytes, const void* in,
@@ -175,14 +200,14 @@ int Callbacks::transform(jmethodID method, const void* associated, size_t associ
 int Callbacks::seal(void* user, const void* associated, size_t associated_bytes, const void* plain, size_t bytes,
                     void* out) {
   auto& self = *static_cast<Callbacks*>(user);
-  return self.transform(g_seal, associated, associated_bytes, plain, bytes, bytes + self.overhead_, out);
+  return self.transform(g_seal, associated, associated_bytes, plain, bytes, bytes + self.cipher_.overhead, out);
 }
 
 int Callbacks::open(void* user, const void* associated, size_t associated_bytes, const void* sealed, size_t bytes,
                     void* out) {
   auto& self = *static_cast<Callbacks*>(user);
-  if (bytes < self.overhead_) return 1;
-  return self.transform(g_open, associated, associated_bytes, sealed, bytes, bytes - self.overhead_, out);
+  if (bytes < self.cipher_.overhead) return 1;
+  return self.transform(g_open, associated, associated_bytes, sealed, bytes, bytes - self.cipher_.overhead, out);
 }
 
 }  // namespace graft::jni

@@ -13,13 +13,16 @@ namespace graft::jni {
 /// The callbacks in graft's options, over one ai.graft.Callbacks. Java keeps what they throw; nothing is pending after.
 class Callbacks {
  public:
-  Callbacks(JNIEnv* env, jobject java) : java_(env->NewGlobalRef(java)) {}
+  Callbacks(JNIEnv* env, jobject java, bool takes_tokens)
+      : java_(env->NewGlobalRef(java)), takes_tokens_(takes_tokens) {}
   ~Callbacks();
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
   static Callbacks* of(jlong pointer) {
     return reinterpret_cast<Callbacks*>(pointer);  // NOLINT(performance-no-int-to-ptr): what callbacksCreate gave
   }
+
+  bool takes_tokens() const { return takes_tokens_; }
 
   static void log(void* user, graft_log_level level, const char* message);
   static int on_text(void* user, const char* text, size_t bytes);
@@ -28,8 +31,8 @@ class Callbacks {
   /// graft_read_sample, over places of these sizes.
   void set_sizes(std::vector<size_t> sizes) { sizes_ = std::move(sizes); }
   static int read(void* user, uint64_t index, void* const* out);
-  /// False where an exception is pending: the cipher did not tell its overhead.
-  bool fill(JNIEnv* env, graft_cipher& cipher);
+  /// The cipher over this; null where an exception is pending: it did not tell its overhead.
+  const graft_cipher* cipher(JNIEnv* env);
 
  private:
   static int seal(void* user, const void* associated, size_t associated_bytes, const void* plain, size_t bytes,
@@ -40,12 +43,17 @@ class Callbacks {
                 size_t out_bytes, void* out);
 
   jobject java_;
-  size_t overhead_ = 0;
+  graft_cipher cipher_{};
   std::vector<size_t> sizes_;
+  bool takes_tokens_;
 };
 
-/// Of ByteBuffers, which the caller fills.
-jobjectArray java_buffer_array(JNIEnv* env, size_t count);
+/// Has graft call back by `callbacks` (0: nothing); false where an exception is pending.
+bool attach(JNIEnv* env, jlong callbacks, graft_context_options& options);
+bool attach(JNIEnv* env, jlong callbacks, graft_generate_options& options);
+bool attach(JNIEnv* env, jlong callbacks, graft_checkpoint_options& options);
+bool attach(JNIEnv* env, jlong callbacks, graft_store_options& options);
+bool cipher_of(JNIEnv* env, jlong callbacks, graft_cipher& cipher);
 
 bool find_callbacks(JNIEnv* env, JavaVM* machine);
 

@@ -15,12 +15,14 @@ from ._delta import Averager, Delta, DeltaInfo, Server, privacy
 from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Internal, InvalidArgument, IoError, NotFound,
                       OutOfMemory, Timeout, Unsupported)
 from ._generator import Embedder, Generated, Generator, Importance, ImportanceMatrix, Tokenizer
-from ._graft import __version__
 from ._group import Group, ThreadGroup
 from ._inspection import Damage, Device, KernelVerdict, Layer, NodeVerdict, Plan, Snapshot, Store, devices
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
+from ._c import graft_version
 from ._trainer import CheckpointInfo, Cipher, Forecast, Metrics, StepInfo, Trainer
+
+__version__: str = graft_version().decode()
 
 __all__ = [
     "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import inspect
 import json
 import os
 import tempfile
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
+import numpy as np
+
+from ._c import ImportanceMatrix
 from ._errors import Error, Unsupported, error_of
+from ._library import text_of
 
 
 class ConvertReport(NamedTuple):
@@ -44,10 +49,10 @@ def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str,
     """
     if output is None:
         raise TypeError("convert() needs the path of the .graft file to write: output=...")
-    options = dict(bindings=bindings, constants=constants, parameters=parameters, quantize=quantize, expand=expand,
-                   imatrix="" if imatrix is None else os.fspath(imatrix))
+    options: dict[str, Any] = dict(bindings=bindings, constants=constants, parameters=parameters, quantize=quantize, expand=expand,
+                                   imatrix=imatrix)
     if isinstance(source, (str, os.PathLike)):
-        return _convert_file(os.fspath(source), os.fspath(output), **options)
+        return _convert_file(source, output, **options)
     if not callable(getattr(source, "named_parameters", None)):
         raise TypeError(f"convert() takes a module of PyTorch or a path, and {type(source).__name__} is neither.")
     if example_inputs is None:
@@ -57,7 +62,7 @@ def convert(source: Any, example_inputs: Any = None, output: Optional[Union[str,
         _export(source, example_inputs, path, input_names, output_names, dynamic_axes or {}, opset)
         frozen = [name for name, parameter in source.named_parameters() if not parameter.requires_grad]
         options["constants"] = [*constants, *frozen]
-        return _convert_file(path, os.fspath(output), **options)
+        return _convert_file(path, output, **options)
 
 
 class ExportReport(NamedTuple):
@@ -82,12 +87,9 @@ def export(model: Union[str, "os.PathLike[str]"], output: Union[str, "os.PathLik
     source: for "onnx": the file that the model was converted from, whose graph stays.
     imatrix: for blocks of GGUF files: an importance matrix, by which scales are searched.
     """
-    code, message, details = _converter().export_model(os.fspath(model), os.fspath(output), format, dtype,
-                                                       "" if source is None else os.fspath(source), allow_non_finite,
-                                                       "" if imatrix is None else os.fspath(imatrix))
-    if code != 0:
-        raise error_of(code, message)
-    return ExportReport(**json.loads(details))
+    c = _converter()
+    options = c.ExportOptions(format=format, dtype=dtype, source=source, allow_non_finite=allow_non_finite, imatrix=imatrix)
+    return ExportReport(**json.loads(_converted(c.graft_export, text_of(model), options, text_of(output)).json))
 
 
 def write_imatrix(model: Union[str, "os.PathLike[str]"], importance: Any, output: Union[str, "os.PathLike[str]"], *,
@@ -96,39 +98,53 @@ def write_imatrix(model: Union[str, "os.PathLike[str]"], importance: Any, output
 
     datasets: where the texts are from, which the file says. The file is for imatrix of convert() and export().
     """
-    matrices = [(one.name, one.sums.tolist(), one.tokens) for one in importance.matrices]
-    code, message = _converter().write_imatrix(os.fspath(model), matrices, importance.context, importance.chunks,
-                                               os.fspath(output), list(datasets))
-    if code != 0:
-        raise error_of(code, message)
+    c = _converter()
+    sums = [np.ascontiguousarray(one.sums, "float64") for one in importance.matrices]
+    matrices = [ImportanceMatrix(name=one.name, sums=own.ctypes.data_as(ctypes.POINTER(ctypes.c_double)), columns=len(own), tokens=one.tokens)
+                for one, own in zip(importance.matrices, sums)]
+    options = c.ImatrixOptions(matrices=matrices, datasets=datasets, chunks=importance.chunks, context=importance.context)
+    _converted(c.graft_write_imatrix, text_of(model), options, text_of(output))
 
 
 def convert_adapter(source: Union[str, "os.PathLike[str]"], base: Union[str, "os.PathLike[str]"],
                     output: Union[str, "os.PathLike[str]"]) -> None:
     """Writes `output`, a .graft file for load_adapters(), from a PEFT folder or a GGUF file, for the model file `base`."""
-    code, message = _converter().convert_adapter(os.fspath(source), os.fspath(base), os.fspath(output))
-    if code != 0:
-        raise error_of(code, message)
+    _converted(_converter().graft_convert_adapter, text_of(source), text_of(base), text_of(output))
 
 
 def _converter() -> Any:
+    """The converter's library, which only those load who convert."""
     try:
-        from . import _convert
+        from . import _c_convert
     except ImportError as missing:
         raise Unsupported(f"This build of graft has no converter: {missing}") from None
-    return _convert
+    return _c_convert
 
 
-def _convert_file(path: str, output: str, *, bindings: Optional[Mapping[str, int]], constants: Sequence[str],
-                  parameters: Sequence[str], quantize: str, expand: bool, imatrix: str) -> ConvertReport:
-    code, message, text, details = _converter().convert(path, output, dict(bindings or {}), list(constants),
-                                                    list(parameters), quantize, expand, imatrix)
-    report = ConvertReport(text, json.loads(details) if details else {})
-    if code != 0:
-        failed: Error = error_of(code, message)
-        failed.report = report  # type: ignore[attr-defined]
-        raise failed
-    return report
+class _Report(NamedTuple):
+    text: str
+    json: str
+
+
+def _converted(function: Any, *arguments: Any) -> _Report:
+    """What a conversion reports; a failure is raised, with the report in it."""
+    c, made = _converter(), ctypes.c_void_p()
+    status = function(*arguments, ctypes.byref(made))
+    try:
+        report = _Report(c.graft_conversion_report(made).decode("utf-8", "replace"), c.graft_conversion_report_json(made).decode())
+        if status:
+            failed: Error = error_of(status, c.graft_conversion_message(made).decode("utf-8", "replace"))
+            failed.report = ConvertReport(report.text, json.loads(report.json or "{}"))  # type: ignore[attr-defined]
+            raise failed
+        return report
+    finally:
+        c.graft_conversion_destroy(made)
+
+
+def _convert_file(path: Any, output: Any, **options: Any) -> ConvertReport:
+    c = _converter()
+    report = _converted(c.graft_convert, text_of(path), c.ConvertOptions(**options), text_of(output))
+    return ConvertReport(report.text, json.loads(report.json or "{}"))
 
 
 def _export(module: Any, example_inputs: Any, path: str, input_names: Optional[Sequence[str]],

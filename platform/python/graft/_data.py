@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
-from . import _graft
-from ._owned import Owned
-from ._tensors import as_array, fill, word
+from . import _c
+from ._library import Unraised, array_of, taken
+from ._owned import Owned, each
+from ._tensors import DTYPES, as_array
 
 if TYPE_CHECKING:
     from ._model import Context, Model
 
-_DTYPES = ("float32", "int32", "bool", "uint8", "int8", "float16", "bfloat16")
-POOLINGS = ("default", "mean", "last", "cls")
+_ROLES = ("input", "target", "weight")
 
 
 class Field(NamedTuple):
@@ -26,8 +28,9 @@ class Field(NamedTuple):
     role: str = "input"  #: "input" of the model, "target" of the loss, or "weight", how much a sample counts for; in this order
     classes: tuple[str, ...] = ()  #: what the numbers of a label stand for, where somebody says
 
-    def _native(self) -> Any:
-        return _graft.Field(self.name, _DTYPES.index(self.dtype), list(self.shape), self.role)
+    def _struct(self) -> _c.Field:
+        return _c.Field(name=self.name, dtype=_c.Dtype[self.dtype], rank=len(self.shape), is_label=_ROLES.index(self.role),
+                        dims=(ctypes.c_int64 * 8)(*self.shape))
 
 
 class Batch(NamedTuple):
@@ -43,29 +46,38 @@ class DataSet(Owned):
 
     def __init__(self, context: "Context", native: Any) -> None:
         self.context = context
-        self._native = native
-        self._made_from(context)
+        self._made_from(context, native)
 
     @property
     def samples(self) -> Optional[int]:
         """How many there are; None where nobody knows."""
-        return self._native.samples() or None
+        native = self._native
+        with native.calls:
+            return _c.graft_data_samples(native) or None
 
     @property
     def fields(self) -> list[Field]:
         """What one sample consists of, in order."""
-        return [Field(name, "uint16" if dtype == "uint16" else dtype, tuple(shape), role, tuple(classes))
-                for name, dtype, shape, role, classes in self._native.fields()]
+        def field(native: Any, index: int, field: _c.Field) -> Field:
+            named = iter(lambda at=itertools.count(): _c.graft_data_class(native, index, next(at)), None)
+            return Field(field.name.decode(), DTYPES[field.dtype], tuple(field.dims[:field.rank]), _ROLES[field.is_label],
+                         tuple(name.decode("utf-8", "replace") for name in named))
+
+        native = self._native
+        found = self._each(_c.Field, _c.graft_data_field, take=lambda field: field)
+        with native.calls:
+            return [field(native, index, one) for index, one in enumerate(found)]
 
     def add_reference(self, model: "Model", batch: int = 8) -> None:
         """What `model`, without adapters, makes of the texts of preferences becomes part of the samples, which the losses "dpo",
         "ipo" and "kto" learn the difference to. Computed once; before the set has a loader."""
-        self._native.add_reference(model._native, batch)
+        self._call(_c.graft_data_add_reference, model._native, batch)
 
     def select(self, rows: Sequence[int]) -> "DataSet":
         """The samples of these numbers, in this order, as a set of its own: of a client, or a fold of a cross-validation. Of
         all that read one set, one has a loader at a time."""
-        return DataSet(self.context, self._native.select([int(row) for row in rows]))
+        return DataSet(self.context, self._make(_c.graft_data_select, array_of(ctypes.c_uint64, rows), len(rows),
+                                                destroy=_c.graft_data_destroy, uses=self._native))
 
     def split(self, way: str, parts: int, seed: int = 0) -> list[np.ndarray]:
         """The numbers of each part's samples, for select(): all are shared out, the same by the same seed.
@@ -73,7 +85,9 @@ class DataSet(Owned):
         way: "iid", at random in equal parts; "dirichlet=ALPHA", of each label in shares drawn from a Dirichlet distribution
         (Hsu et al. 2019); "shards=N", sorted by label, N pieces to each part (McMahan et al. 2017). A part may have none.
         """
-        return [np.array(rows, "uint64") for rows in self._native.split(way, parts, seed)]
+        rows, ends = np.empty(self.samples or 0, "uint64"), (ctypes.c_uint64 * parts)()
+        self._call(_c.graft_data_split, way.encode(), parts, seed, rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)), ends)
+        return [rows[begin:end] for begin, end in zip([0, *ends], ends)]
 
     def loader(self, *, batch: int = 32, seed: int = 0, shuffle: bool = True, drop_last: bool = False, epochs: int = 1,
                shuffle_buffer: int = 1024, memory_limit: int = 0, read_threads: int = 0) -> "Loader":
@@ -83,9 +97,9 @@ class DataSet(Owned):
         memory_limit: bytes for batches and buffers, 0 for none. read_threads: where each sample is a file; 0: as many as
         cores, 8 at most.
         """
-        options = fill(_graft.LoaderOptions(), batch=batch, seed=seed, in_order=not shuffle, drop_last=drop_last,
-                       epochs=epochs, shuffle_buffer=shuffle_buffer, memory_limit=memory_limit, read_threads=read_threads)
-        return Loader(self, self._native.loader(options))
+        options = _c.LoaderOptions(batch=batch, seed=seed, in_order=not shuffle, drop_last=drop_last, epochs=epochs,
+                                   shuffle_buffer=shuffle_buffer, memory_limit=memory_limit, read_threads=read_threads)
+        return Loader(self, self._make(_c.graft_loader_create, options, destroy=_c.graft_loader_destroy, uses=self._native))
 
 
 class Loader(Owned):
@@ -93,23 +107,26 @@ class Loader(Owned):
 
     def __init__(self, data: DataSet, native: Any) -> None:
         self.data = data
-        self._native = native
-        self._made_from(data)
+        self._made_from(data, native)
         self._fields = data.fields
-        self._sizes = [int(np.prod(field.shape, dtype="int64")) * np.dtype(_plain(field.dtype)).itemsize
-                       for field in self._fields]
 
     def __iter__(self) -> Iterator[Batch]:
         return self
 
     def __next__(self) -> Batch:
-        found = self._native.next(self._sizes)
-        if found is None:
-            raise StopIteration
-        contents, samples, epoch, last = found
-        arrays = {field.name: np.frombuffer(content, _plain(field.dtype)).reshape((samples, *field.shape))
-                  for field, content in zip(self._fields, contents)}
-        return Batch(arrays, epoch, last)
+        native, batch = self._native, _c.Batch()
+        with native.calls as calls:
+            calls.check(_c.graft_loader_next(native, batch))
+            if batch.samples == 0:
+                raise StopIteration
+            return Batch({field.name: _copy(pointer, _plain(field.dtype), (batch.samples, *field.shape))
+                          for field, pointer in zip(self._fields, batch.fields)}, batch.epoch, bool(batch.last_of_epoch))
+
+
+def _copy(pointer: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.empty(shape, dtype)
+    ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
+    return array
 
 
 def _plain(dtype: str) -> str:
@@ -130,7 +147,13 @@ def data_of(context: "Context", inputs: Mapping[str, Any], targets: Mapping[str,
     samples = {array.shape[0] for array in arrays}
     if len(samples) != 1:
         raise ValueError("All fields of a data set have one row for each sample.")
-    return DataSet(context, _graft.data_of(context._native, [field._native() for field in fields], arrays, samples.pop()))
+    blocks = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    return DataSet(context, context._make(_c.graft_data_from_memory, *_structs(fields), blocks, samples.pop(),
+                                          destroy=_c.graft_data_destroy, uses=arrays))
+
+
+def _structs(fields: Sequence[Field]) -> tuple[Any, int]:
+    return (_c.Field * len(fields))(*(field._struct() for field in fields)), len(fields)
 
 
 def data_by(context: "Context", fields: Sequence[Field], read: Callable[[int], Optional[Mapping[str, Any]]],
@@ -138,26 +161,27 @@ def data_by(context: "Context", fields: Sequence[Field], read: Callable[[int], O
     """See Context.data_by()."""
     wanted = list(fields)
 
-    def sample(index: int) -> Optional[list[bytes]]:
+    def sample(index: int, out: Any) -> int:
         found = read(index)
         if found is None:
-            return None
-        parts = []
-        for field in wanted:
+            return 0
+        for place, field in enumerate(wanted):
             array = as_array(found[field.name], _plain(field.dtype), f"{field.name!r} of sample {index}")
             if array.shape != tuple(field.shape):
                 raise ValueError(f"{field.name!r} of sample {index} is {list(array.shape)}, not {list(field.shape)}.")
-            parts.append(array.tobytes())
-        return parts
+            ctypes.memmove(out[place], array.ctypes.data, array.nbytes)
+        return 1
 
-    return DataSet(context, _graft.data_by(context._native, [field._native() for field in wanted], samples, sample))
+    def told(user: Any, index: int, out: Any) -> int:
+        try:
+            return sample(index, out)
+        except BaseException as raised:
+            Unraised(raised)
+            return -1
 
-
-def data_options(*, evaluation: bool, length: int, sequence_starts: bool, first: int, count: int, preference: str,
-                 pooling: str) -> Any:
-    return fill(_graft.DataOptions(), evaluation=evaluation, length=length, sequence_starts=sequence_starts, first=first,
-                count=count, preference=word("preference", preference, ("none", "pairs", "labelled", "groups")),
-                pooling=word("pooling", pooling, POOLINGS))
+    called = _c.graft_read_sample(told)
+    return DataSet(context, context._make(_c.graft_data_from_callback, *_structs(wanted), samples, called, None,
+                                          destroy=_c.graft_data_destroy, uses=called))
 
 
 class ClassChange(NamedTuple):
@@ -190,29 +214,37 @@ class Evaluation(Owned):
     """What a model gave on a data set; made by Model.evaluation() and Trainer.evaluation()."""
 
     def __init__(self, context: "Context", native: Any) -> None:
-        self._native = native
-        self._made_from(context)
-        told = native.told()
-        self.samples: int = told["samples"]
+        self._made_from(context, native)
+        totals = _c.Totals()
+        with native.calls as calls:
+            calls.check(_c.graft_evaluation_totals(native, totals))
+            metrics = each(calls, _c.MetricValue, _c.graft_evaluation_metric, native, take=lambda one: (
+                one.name.decode(), one.value, one.get("by_class") if one.by_class else None))
+            counts, classes = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_size_t()
+            asked = _c.graft_evaluation_confusion(native, ctypes.byref(counts), ctypes.byref(classes)) == 0
+            #: Rows are what samples are, columns what they were taken for; None unless asked for.
+            self.confusion: Optional[np.ndarray] = _copy(
+                ctypes.addressof(counts.contents), "uint64", (classes.value, classes.value)) if asked else None
+            named = iter(lambda at=itertools.count(): _c.graft_evaluation_class(native, next(at)), None)
+            #: What the labels stand for; empty where nobody says.
+            self.classes: list[str] = [name.decode("utf-8", "replace") for name in named]
+        self.samples: int = totals.samples
         #: Means over all samples; NaN where one has no meaning.
-        self.loss: float = told["loss"]
-        self.accuracy: float = told["accuracy"]
-        self.top5: float = told["top5"]
-        self.perplexity: float = told["perplexity"]
+        self.loss: float = totals.loss
+        self.accuracy: float = totals.accuracy
+        self.top5: float = totals.top5
+        self.perplexity: float = totals.perplexity
         #: Those that were asked for, by name.
-        self.metrics: dict[str, float] = dict(told["metrics"])
+        self.metrics: dict[str, float] = {name: value for name, value, _ in metrics}
         #: Of precision, recall, f1, iou and auroc, for each class; NaN for classes that do not occur.
-        self.by_class: dict[str, list[float]] = told["by_class"]
-        #: Rows are what samples are, columns what they were taken for; None unless asked for.
-        self.confusion: Optional[np.ndarray] = np.array(told["confusion"], "uint64") if told["confusion"] else None
-        #: What the labels stand for; empty where nobody says.
-        self.classes: list[str] = told["classes"]
+        self.by_class: dict[str, list[float]] = {name: classes for name, _, classes in metrics if classes is not None}
 
     def compare(self, before: "Evaluation") -> Comparison:
         """How this one differs from an older one of the same data; both made with outcomes=True."""
-        told = self._native.compare(before._native)
-        told["classes"] = [ClassChange(*one) for one in told["classes"]]
-        return Comparison(**told)
+        native, earlier, found = self._native, before._native, _c.Comparison()
+        with native.calls as calls:
+            calls.check(_c.graft_evaluations_compare(earlier, native, found))
+            return taken(Comparison, found, classes=[taken(ClassChange, one) for one in found.get("classes")])
 
 
 class Verdict(NamedTuple):
@@ -248,11 +280,11 @@ class GateResult(NamedTuple):
     rows: list[GateRow]  #: in the order of the conditions
 
 
-def evaluation_options(metrics: Sequence[str], confusion: bool, outcomes: bool) -> Any:
-    return fill(_graft.EvaluationOptions(), metrics=[metrics] if isinstance(metrics, str) else list(metrics),
-                confusion=confusion, outcomes=outcomes)
+def evaluation_options(metrics: Sequence[str], confusion: bool, outcomes: bool,
+                       training: Optional[_c.TrainerOptions] = None) -> _c.EvaluationOptions:
+    return _c.EvaluationOptions(metrics=metrics, confusion=confusion, outcomes=outcomes, training=training)
 
 
 def metric_names() -> str:
     """The names of metrics that there are, for sentences."""
-    return _graft.metric_names()
+    return _c.graft_metric_names().decode()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import ctypes
 import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _graft
-from ._owned import Owned
-from ._tensors import CACHE_FORMATS, PRECISIONS, Memory, fill, taken, word
+from . import _c
+from ._errors import Error, error_of
+from ._library import array_of, taken, text_of
+from ._owned import Calls, Owned, source_of
+from ._tensors import Memory
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -34,22 +37,32 @@ class Generated(NamedTuple):
     right_drafts: int = 0  #: of these, what the model said as well
 
 
-def _generated(found: Mapping[str, Any]) -> Generated:
-    reasons = ("end_of_text", "max_tokens", "stop_string", "context_full", "callback")
-    return Generated(found["text"].decode("utf-8", "replace"), found["tokens"], reasons[found["reason"]],
-                     found["prompt_tokens"], found["cached_tokens"], found["log_probabilities"], found["most_probable"],
-                     found["prompt_ms"], found["generated_ms"], found["first_token_ms"], found["drafted_tokens"],
-                     found["right_drafts"])
+def _generated(found: _c.Generated) -> Generated:
+    beside = found.most_probable_count
+    places = [[(found.most_probable[i * beside + k].token, found.most_probable[i * beside + k].log_probability) for k in range(beside)]
+              for i in range(found.token_count if beside else 0)]
+    stopped = _c.StopReason(found.reason).name
+    return taken(Generated, found, text=ctypes.string_at(found.text, found.bytes).decode("utf-8", "replace"),
+                 tokens=found.get("tokens"), stopped_by="stop_string" if stopped == "string" else stopped, most_probable=places,
+                 log_probabilities=found.log_probabilities[:found.token_count] if found.log_probabilities else [])
 
 
-def _options(max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float, repetition_penalty: float, seed: int,
-             stop: Sequence[str], grammar: str, json_schema: str, logit_bias: Optional[Mapping[int, float]],
-             log_probabilities: bool, most_probable: int) -> Any:
-    return fill(_graft.GenerateOptions(), max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
-                min_p=min_p, repetition_penalty=repetition_penalty, seed=seed,
-                grammar=grammar, json_schema=json_schema,
-                bias={int(token): float(bias) for token, bias in (logit_bias or {}).items()},
-                log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable, stop=[stop] if isinstance(stop, str) else list(stop))
+def _tokens(ids: Sequence[int]) -> tuple[Any, int]:
+    """As functions take them: an array, and how many there are."""
+    return array_of(ctypes.c_int32, ids), len(ids)
+
+
+def _options(calls: Calls, on_text: Any = None, on_token: Any = None, *, logit_bias: Optional[Mapping[int, float]] = None,
+             log_probabilities: bool = False, most_probable: int = 0, **options: Any) -> _c.GenerateOptions:
+    def piece(user: Any, text: int, size: int) -> int:
+        return on_text(ctypes.string_at(text, size)) is not False
+
+    def token(user: Any, token: int, logits: Any, vocabulary: int) -> int:
+        return on_token(token, np.ctypeslib.as_array(logits, (vocabulary, )).copy()) is not False
+
+    return _c.GenerateOptions(on_text=on_text and calls.guarded(piece, 0), on_token=on_token and calls.guarded(token, 0),
+                              bias=logit_bias, log_probabilities=log_probabilities or most_probable > 0, most_probable=most_probable,
+                              **options)
 
 
 class Generator(Owned):
@@ -58,12 +71,10 @@ class Generator(Owned):
     def __init__(self, model: "Model", *, context: int, prefill: int, budget: int, precision: str,
                  recover_device: bool, prompt_lookup: int, cache: str, sequences: int) -> None:
         self.model = model
-        options = fill(_graft.GeneratorOptions(), context=context, prefill=prefill, budget=budget,
-                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device,
-                       prompt_lookup=prompt_lookup, cache=word("cache", cache, CACHE_FORMATS), sequences=sequences)
+        options = _c.GeneratorOptions(context=context, prefill=prefill, budget=budget, precision=precision, recover_device=recover_device,
+                                      prompt_lookup=prompt_lookup, cache=cache, sequences=sequences)
         self._sequences = sequences
-        self._native = model._native.generator(options)
-        self._made_from(model)
+        self._made_from(model, model._make(_c.graft_generator_create, options, destroy=_c.graft_generator_destroy))
 
     def generate(self, prompt: Union[str, Sequence[int]], *, max_tokens: int = 256, temperature: float = 0, top_k: int = 0, top_p: float = 1,
                  min_p: float = 0, repetition_penalty: float = 1, seed: int = 0, stop: Sequence[str] = (),
@@ -81,8 +92,6 @@ class Generator(Owned):
         each token, and of the most_probable tokens in its place. on_token gets each token as it is chosen, with the scores that
         the model gave, before temperature and penalties; False makes it the last.
         """
-        options = _options(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, grammar,
-                           json_schema, logit_bias, log_probabilities, most_probable)
         pieces = None
         if on_text is not None:
             decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -91,10 +100,17 @@ class Generator(Owned):
                 text = decoder.decode(piece)
                 return on_text(text) if text else None
 
-        if isinstance(prompt, str):
-            return self._native.generate(prompt, options, pieces, on_token).decode("utf-8", "replace")
-        tokens = [int(token) for token in prompt]
-        return self._native.generate_tokens(tokens, options, pieces, on_token).decode("utf-8", "replace")
+        native = self._native
+        options = _options(native.calls, pieces, on_token, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p,
+                           min_p=min_p, repetition_penalty=repetition_penalty, seed=seed, stop=stop, grammar=grammar,
+                           json_schema=json_schema, logit_bias=logit_bias, log_probabilities=log_probabilities, most_probable=most_probable)
+        text, size, found = ctypes.c_char_p(), ctypes.c_size_t(), _c.Generated()
+        with native.calls as calls:
+            if isinstance(prompt, str):
+                calls.check(_c.graft_generate(native, text_of(prompt), options, ctypes.byref(text), ctypes.byref(size)))
+                return ctypes.string_at(text, size.value).decode("utf-8", "replace")
+            calls.check(_c.graft_generate_tokens(native, *_tokens(prompt), options, found))
+            return ctypes.string_at(found.text, found.bytes).decode("utf-8", "replace")
 
     def generate_many(self, prompts: Sequence[Union[str, Sequence[int]]], *, max_tokens: int = 256, temperature: float = 0,
                       top_k: int = 0, top_p: float = 1, min_p: float = 0, repetition_penalty: float = 1, seed: int = 0,
@@ -108,34 +124,56 @@ class Generator(Owned):
         """
         if self._sequences == 0:
             raise ValueError("The generator is for one text after the other: give Model.generator(sequences=...).")
-        options = _options(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed, stop, grammar,
-                           json_schema, logit_bias, log_probabilities, most_probable)
+        options = _options(self._native.calls, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+                           repetition_penalty=repetition_penalty, seed=seed, stop=stop, grammar=grammar, json_schema=json_schema,
+                           logit_bias=logit_bias, log_probabilities=log_probabilities, most_probable=most_probable)
         tokenizer = self.model.tokenizer() if any(isinstance(prompt, str) for prompt in prompts) else None
-        ids = [tokenizer.encode(prompt) if isinstance(prompt, str) else [int(token) for token in prompt] for prompt in prompts]
-        return [_generated(found) for found in self._native.generate_many(ids, options)]
+        ids = [tokenizer.encode(prompt) if isinstance(prompt, str) else prompt for prompt in prompts]  # type: ignore[union-attr]
+        native, number, places = self._native, ctypes.c_uint64(), {}
+        texts: list[Any] = [None] * len(ids)
+        with native.calls as calls:
+            try:
+                for place, tokens in enumerate(ids):
+                    calls.check(_c.graft_generator_submit_tokens(native, *_tokens(tokens), options, ctypes.byref(number)))
+                    places[number.value] = place
+                while places:
+                    calls.check(_c.graft_generator_step(native, None))
+                    found = _c.Generated()
+                    while True:
+                        status = _c.graft_generator_finished(native, ctypes.byref(number), found)
+                        if number.value == 0:
+                            break
+                        place = places.pop(number.value, None)
+                        calls.check(status)
+                        if place is not None:
+                            texts[place] = _generated(found)
+            finally:
+                for left in places:
+                    _c.graft_generator_drop(native, left)
+        return texts
 
     def last(self) -> Generated:
         """What the last text was made of."""
-        return _generated(self._native.last())
+        return self._ask(_c.Generated, _c.graft_generator_last, take=_generated)
 
     def pause(self) -> None:
         """Gives all device memory back until the next call; what was said so far stays known."""
-        self._native.pause()
+        self._call(_c.graft_generator_pause)
 
     def resume(self) -> None:
         """Builds everything again after pause(); OutOfMemory where the device has not the memory now: ask again."""
-        self._native.resume()
+        self._call(_c.graft_generator_resume)
 
     def memory(self) -> Memory:
         """Bytes by class of memory."""
-        return taken(Memory, self._native.memory())
+        return self._ask(_c.Memory, _c.graft_generator_memory, take=lambda memory: taken(Memory, memory))
 
     def swap_adapters(self, path: Optional[Union[str, "os.PathLike[str]", bytes]]) -> None:
         """The adapters of a file, or of its bytes, in place of those that the model had, without planning anew; None: as without any."""
         if isinstance(path, bytes):
-            self._native.swap_adapters_bytes(path)
+            self._call(_c.graft_generator_swap_adapters_source, source_of(path))
         else:
-            self._native.swap_adapters("" if path is None else os.fspath(path))
+            self._call(_c.graft_generator_swap_adapters, text_of(path))
 
 
 class Embedder(Owned):
@@ -144,32 +182,36 @@ class Embedder(Owned):
     def __init__(self, model: "Model", *, pooling: str, normalize: bool, cut: bool, length: int, batch: int, of: str,
                  budget: int, precision: str, recover_device: bool) -> None:
         self.model = model
-        options = fill(_graft.EmbedderOptions(), pooling=word("pooling", pooling, ("default", "mean", "last", "cls")),
-                       normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
-                       precision=word("precision", precision, PRECISIONS), recover_device=recover_device)
-        self._native = model._native.embedder(options)
-        self._made_from(model)
+        options = _c.EmbedderOptions(pooling=pooling, normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
+                                     precision=precision, recover_device=recover_device)
+        self._made_from(model, model._make(_c.graft_embedder_create, options, destroy=_c.graft_embedder_destroy))
 
     @property
     def width(self) -> int:
         """Numbers of a vector."""
-        return self._native.width()
+        return _c.graft_embedder_width(self._native)
 
     @property
     def length(self) -> int:
         """The most tokens of a text."""
-        return self._native.length()
+        return _c.graft_embedder_length(self._native)
 
     def embed(self, texts: Union[str, Sequence[Union[str, Sequence[int]]]]) -> np.ndarray:
         """Rows of float32, one for each text; texts are all str, or all token ids. A text's vector depends on no other."""
         given = [texts] if isinstance(texts, str) else list(texts)
-        if all(isinstance(text, str) for text in given):
-            return self._native.embed(given)
-        return self._native.embed_tokens([[int(token) for token in text] for text in given])
+        native, count, vectors = self._native, len(given), ctypes.POINTER(ctypes.c_float)()
+        with native.calls as calls:
+            if all(isinstance(text, str) for text in given):
+                calls.check(_c.graft_embed(native, array_of(ctypes.c_char_p, given), count, ctypes.byref(vectors), None))
+            else:
+                arrays = [array_of(ctypes.c_int32, text) for text in given]
+                pointers = (ctypes.POINTER(ctypes.c_int32) * count)(*arrays)
+                calls.check(_c.graft_embed_tokens(native, pointers, (ctypes.c_size_t * count)(*map(len, arrays)), count, ctypes.byref(vectors)))
+            return np.ctypeslib.as_array(vectors, (count, self.width)).copy() if count else np.empty((0, self.width), "float32")
 
     def memory(self) -> Memory:
         """Bytes by class of memory."""
-        return taken(Memory, self._native.memory())
+        return self._ask(_c.Memory, _c.graft_embedder_memory, take=lambda memory: taken(Memory, memory))
 
 
 class ImportanceMatrix(NamedTuple):
@@ -194,26 +236,32 @@ class Tokenizer(Owned):
 
     def __init__(self, model: "Model") -> None:
         self.model = model
-        self._native = model._native.tokenizer()
-        self._made_from(model)
+        self._made_from(model, model._make(_c.graft_tokenizer_create, destroy=_c.graft_tokenizer_destroy))
 
     def __len__(self) -> int:
         """How many tokens there are."""
-        return self._native.size()
+        return _c.graft_tokenizer_size(self._native)
 
     def encode(self, text: str, *, bare: bool = False, parse_special: bool = False) -> list[int]:
         """Token ids. bare: without what the model puts before and after a text; parse_special: special tokens that are
         spelled out become these."""
-        return self._native.encode(text, bare, parse_special)
+        given, options = text.encode("utf-8", "surrogateescape"), _c.EncodeOptions(bare=bare, parse_special=parse_special)
+        return self._list(ctypes.c_int32, _c.graft_tokenizer_encode, given, len(given), options, take=int)
 
     def decode(self, tokens: Sequence[int], *, spell_special: bool = False, continued: bool = False) -> str:
         """The text of token ids. spell_special: special tokens are spelled out, and left out otherwise. continued: they go on
         with a text, and keep the space that they begin with."""
-        return self._native.decode([int(token) for token in tokens], spell_special, continued).decode("utf-8", "replace")
+        options = _c.DecodeOptions(spell_special=spell_special, continued=continued)
+        return self._text(_c.graft_tokenizer_decode, *_tokens(tokens), options)
+
+    def _text(self, function: Any, *arguments: Any) -> str:
+        text = ctypes.c_char_p()
+        return self._ask(ctypes.c_size_t, function, *arguments, ctypes.byref(text),
+                         take=lambda size: ctypes.string_at(text, size.value).decode("utf-8", "replace"))
 
     def find(self, token: str) -> Optional[int]:
         """The id of the token that is spelled so in the vocabulary; None where there is none."""
-        found = self._native.find(token)
+        found = _c.graft_tokenizer_find(self._native, text_of(token))
         return None if found < 0 else found
 
     def chat(self, messages: Sequence[Mapping[str, Any]], *, format: str = "", complete: bool = False,
@@ -224,20 +272,22 @@ class Tokenizer(Owned):
         "gemma", "llama2" or "llama3"; "": the model's own. complete: without what makes the assistant speak next. tools,
         documents, variables: what the model's own template reads.
         """
-        return self._native.chat(*_chat(messages, format, complete, tools, documents, variables))
+        return self._list(ctypes.c_int32, _c.graft_chat_encode, *_chat(messages, format, complete, tools, documents, variables), take=int)
 
     def chat_text(self, messages: Sequence[Mapping[str, Any]], *, format: str = "", complete: bool = False,
                   tools: Any = None, documents: Any = None, variables: Optional[Mapping[str, Any]] = None) -> str:
         """The same as text, to look at."""
-        return self._native.chat_text(*_chat(messages, format, complete, tools, documents, variables)).decode("utf-8", "replace")
+        return self._text(_c.graft_chat_render, *_chat(messages, format, complete, tools, documents, variables))
 
 
 def _chat(messages: Sequence[Mapping[str, Any]], format: str, complete: bool, tools: Any, documents: Any,
-          variables: Any) -> tuple[list[tuple[str, str]], Any]:
+          variables: Any) -> tuple[Any, int, _c.ChatOptions]:
     def text(value: Any) -> str:
         return "" if value is None else json.dumps(value)
 
-    pairs = [(str(one["role"]), one["content"] if isinstance(one.get("content"), str) else "") for one in messages]
+    pairs = [{"role": str(one["role"]), "text": one["content"] if isinstance(one.get("content"), str) else ""} for one in messages]
     more = any(set(one) - {"role", "content"} or not isinstance(one.get("content"), str) for one in messages)
     whole = text([dict(one) for one in messages]) if more and not format else ""
-    return pairs, _graft.ChatOptions(format, complete, whole, text(tools), text(documents), text(variables))
+    options = _c.ChatOptions(format=format, complete=complete, messages=whole, tools=text(tools), documents=text(documents),
+                             variables=text(variables))
+    return array_of(_c.ChatMessage, pairs), len(pairs), options

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import weakref
 from typing import Any, Optional, Protocol, Sequence
 
-from . import _graft
+from . import _c
+from ._errors import error_of
+from ._library import Unraised
 
-#: What ended a group's last step: see Trainer.trouble.
-TROUBLES = ("", "lost", "newcomer", "differs")
 _SHARING = ("shard_optimizer", "moves_shares", "bf16_wire", "overlap")
 
 
@@ -44,9 +46,14 @@ class ThreadGroup:
 
     def __init__(self, size: int, *, shard_optimizer: bool = False, moves_shares: bool = False, bf16_wire: bool = False,
                  overlap: bool = False) -> None:
-        self._ends = _graft.thread_ends(size)
+        if not 1 <= size <= 1024:
+            raise error_of(_c.Status.invalid_argument, "A group has 1 to 1024 threads.")
+        ends = (_c.Group * size)(*(_c.Group() for _ in range(size)))
+        if status := _c.graft_group_in_process(size, ends):
+            raise error_of(status, "The group's threads have no memory.")
+        self._ends = [_End(end, shard_optimizer, moves_shares, bf16_wire, overlap) for end in ends]
         for end in self._ends:
-            end.share_steps(shard_optimizer, moves_shares, bf16_wire, overlap)
+            weakref.finalize(end, _c.graft_group_release, end._native)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -55,12 +62,67 @@ class ThreadGroup:
         return self._ends[rank]
 
 
-def native_group(group: Any) -> Any:
-    """The native end of a Group, or of a ThreadGroup's item."""
-    if isinstance(group, _graft.GroupEnd):
+class _End:
+    """An end as C takes it."""
+
+    def __init__(self, native: _c.Group, *sharing: bool) -> None:
+        self._native = native
+        for name, value in zip(_SHARING, sharing):
+            setattr(native, name, bool(value))
+
+
+def group_of(group: Any) -> _End:
+    """The end of a Group, or of a ThreadGroup's item."""
+    if isinstance(group, _End):
         return group
     if isinstance(group, ThreadGroup):
         raise TypeError("A trainer takes one end of a ThreadGroup: group[rank].")
-    end = _graft.group_end(group)
-    end.share_steps(*(bool(getattr(group, name, False)) for name in _SHARING))
-    return end
+    size = group.size
+
+    def told(call: Any) -> Any:
+        """What it raises becomes a status and its sentence."""
+        def function(user: Any, *arguments: Any) -> int:
+            *given, message, room = arguments
+            try:
+                call(*given)
+                return _c.Status.ok
+            except BaseException as raised:
+                sentence = str(raised).encode("utf-8", "replace")[:room - 1] + b"\0"
+                ctypes.memmove(message, sentence, len(sentence))
+                return (_c.Status.timeout if isinstance(raised, TimeoutError) else _c.Status.io_error if isinstance(raised, OSError)
+                        else _c.Status.cancelled if isinstance(raised, KeyboardInterrupt) else _c.Status.invalid_argument)
+
+        return function
+
+    def views(parts: int, pointers: Any, sizes: Any, readonly: bool) -> list[list[memoryview]]:
+        def view(i: int) -> memoryview:
+            made = memoryview((ctypes.c_char * sizes[i]).from_address(pointers[i] or 0)).cast("B") if sizes[i] else memoryview(bytearray())
+            return made.toreadonly() if readonly else made
+
+        return [[view(part * size + rank) for rank in range(size)] for part in range(parts)]
+
+    def exchange(parts: int, out: Any, out_bytes: Any, into: Any, in_bytes: Any, deadline_ms: int) -> None:
+        given, taken = views(parts, out, out_bytes, True), views(parts, into, in_bytes, False)
+        group.exchange(given, taken, None if deadline_ms == 2**64 - 1 else deadline_ms / 1e3)
+        for row in given + taken:  # the memory is graft's again: whoever kept a view finds it released
+            for view in row:
+                view.release()
+
+    def reform(rank: Any, new_size: Any) -> None:
+        nonlocal size
+        rank[0], size = group.reform()
+        new_size[0] = size
+
+    def leave(user: Any, why: int, message: Optional[bytes]) -> None:
+        group.leave(None if why == _c.Status.ok else (message or b"").decode("utf-8", "replace"))
+
+    def waiting(user: Any) -> int:
+        try:
+            return bool(group.waiting())
+        except BaseException as raised:
+            Unraised(raised)
+            return 0
+
+    native = _c.Group(rank=group.rank, size=size, exchange=told(exchange), leave=leave,
+                      reform=told(reform) if hasattr(group, "reform") else None, waiting=waiting if hasattr(group, "waiting") else None)
+    return _End(native, *(getattr(group, name, False) for name in _SHARING))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
 
-from . import _graft
-from ._owned import Owned
-from ._tensors import Memory, fill, taken
-from ._trainer import Forecast
+from . import _c
+from ._errors import error_of
+from ._library import taken, text_of
+from ._owned import Owned, each
+from ._trainer import Forecast, forecast_of
 
 if TYPE_CHECKING:
     from ._model import Context, Model
@@ -69,12 +71,16 @@ class Plan(NamedTuple):
     curve: list[PlanPoint]  #: by falling memory, where it was asked for
 
 
-def plan_of(told: Any) -> Plan:
-    native = told["forecast"]
-    forecast = Forecast(taken(Memory, native), native.flops, native.extra_flops, native.micro_batch, native.recomputed,
-                        told["explanation"])
-    return Plan(forecast, [PlanNode(*one) for one in told["nodes"]], [PlanValue(*one) for one in told["values"]],
-                [PlanPoint(*one) for one in told["curve"]])
+def plan_of(model: "Model", options: _c.PlanOptions) -> Plan:
+    made = model._make(_c.graft_plan_create, options, destroy=_c.graft_plan_destroy)
+    forecast, points, count = _c.Forecast(), ctypes.POINTER(_c.PlanPoint)(), ctypes.c_size_t()
+    with made.calls as calls:
+        calls.check(_c.graft_plan_forecast(made, forecast))
+        nodes = each(calls, _c.PlanNode, _c.graft_plan_node_at, made, take=lambda node: taken(PlanNode, node))
+        values = each(calls, _c.PlanValue, _c.graft_plan_value_at, made, take=lambda value: taken(PlanValue, value))
+        if options.curve:
+            calls.check(_c.graft_plan_curve(made, ctypes.byref(points), ctypes.byref(count)))
+        return Plan(forecast_of(forecast), nodes, values, [taken(PlanPoint, points[i]) for i in range(count.value)])
 
 
 class NodeVerdict(NamedTuple):
@@ -102,10 +108,6 @@ class KernelVerdict(NamedTuple):
     kernel: str
     verdict: str  #: "passed", "failed" or "untested"
     why: str
-
-
-def kernel_verdicts(found: Any) -> list[KernelVerdict]:
-    return [KernelVerdict(kernel, ("passed", "failed", "untested")[verdict], why) for kernel, verdict, why in found]
 
 
 class Quirk(NamedTuple):
@@ -139,10 +141,25 @@ class Device(NamedTuple):
 
 def devices(*, vulkan_library: Optional[Union[str, "os.PathLike[str]"]] = None) -> list[Device]:
     """The devices that can run graft, in the loader's order; none of them is opened."""
-    options = fill(_graft.ContextOptions(), vulkan_library=None if vulkan_library is None else os.fspath(vulkan_library))
-    types = ("other", "integrated", "discrete", "virtual", "cpu")
-    return [Device(**{**one, "type": types[one["type"]], "quirks": [Quirk(*quirk) for quirk in one["quirks"]]})
-            for one in _graft.find_devices(options)]
+    found = ctypes.c_void_p()
+    status = _c.graft_devices_find(_c.ContextOptions(vulkan_library=vulkan_library, log_level="error"), ctypes.byref(found))
+    try:
+        if status:
+            raise error_of(status, _c.graft_devices_message(found).decode() if found else "Out of memory.")
+        return [_device(found, index) for index in range(_c.graft_devices_count(found))]
+    finally:
+        _c.graft_devices_destroy(found)
+
+
+def _device(found: Any, index: int) -> Device:
+    info = _c.DeviceInfo()
+    _c.graft_devices_info(found, index, info)
+    facts = each(None, _c.DeviceFact, _c.graft_devices_fact, found, index, take=lambda fact: fact)
+    return taken(Device, info, api_version=tuple(info.api_version),
+                 features={fact.name.decode(): bool(fact.values[0]) for fact in facts if fact.is_feature and not fact.text},
+                 limits={fact.name.decode(): fact.values[:fact.value_count] for fact in facts if not fact.is_feature and not fact.text},
+                 matrices=[fact.text.decode() for fact in facts if fact.text],
+                 quirks=each(None, _c.DeviceQuirk, _c.graft_devices_quirk, found, index, take=lambda quirk: taken(Quirk, quirk)))
 
 
 class Snapshot(NamedTuple):
@@ -157,6 +174,14 @@ class Snapshot(NamedTuple):
     own_bytes: int  #: of what no other snapshot needs
     tags: list[str]
     is_head: bool  #: training goes on from here
+
+
+def _snapshot(found: _c.Snapshot) -> Snapshot:
+    return taken(Snapshot, found, tags=found.get("tags").splitlines())
+
+
+def _named(snapshot: str) -> Optional[bytes]:
+    return text_of(snapshot) or None
 
 
 class StreamDifference(NamedTuple):
@@ -178,49 +203,51 @@ class Store(Owned):
 
     def __init__(self, context: "Context", native: Any) -> None:
         self.context = context
-        self._native = native
-        self._made_from(context)
+        self._made_from(context, native)
 
     @property
     def snapshots(self) -> list[Snapshot]:
         """The oldest first."""
-        return [Snapshot(*one) for one in self._native.snapshots()]
+        return self._each(_c.Snapshot, _c.graft_store_snapshot, take=_snapshot)
 
     def find(self, name: str = "") -> Snapshot:
         """One of them."""
-        return Snapshot(*self._native.find(name))
+        return self._ask(_c.Snapshot, _c.graft_store_find, _named(name), take=_snapshot)
 
     def metadata(self, name: str, key: str) -> str:
         """What open_checkpoint(metadata=...) said; NotFound where there is no such key."""
-        return self._native.metadata(name, key)
+        return self._ask(ctypes.c_char_p, _c.graft_store_metadata, _named(name), text_of(key))
 
     def verify(self) -> int:
         """Decodes and compares everything; how many chunks there are. Corrupt where there are problems."""
-        return self._native.verify()
+        chunks = ctypes.c_uint64()
+        self._call(_c.graft_store_verify, ctypes.byref(chunks), None)
+        return chunks.value
 
     def diff(self, first: str, second: str) -> list[StreamDifference]:
         """How two snapshots differ; nothing is decoded."""
-        words = ("same", "changed", "only_in_first", "only_in_second")
-        return [StreamDifference(name, worker, words[difference], *rest)
-                for name, worker, difference, *rest in self._native.diff(first, second)]
+        return self._list(_c.StreamDifference, _c.graft_store_diff, _named(first), _named(second),
+                          take=lambda one: taken(StreamDifference, one))
 
     def restore(self, model: "Model", name: str = "") -> int:
         """Puts the parameters and running statistics of a snapshot into the model that was trained; how many tensors."""
         model._unused("restore")
-        return self._native.restore(name, model._native)
+        return self._ask(ctypes.c_size_t, _c.graft_store_restore, _named(name), model._native)
 
     def tag(self, name: str, tag: str) -> None:
         """A tag keeps a snapshot from being pruned. This and what follows need a writable store."""
-        self._native.tag(name, tag)
+        self._call(_c.graft_store_tag, _named(name), text_of(tag))
 
     def untag(self, name: str, tag: str) -> None:
         """Takes a tag away."""
-        self._native.untag(name, tag)
+        self._call(_c.graft_store_untag, _named(name), text_of(tag))
 
     def prune(self, keep: int) -> int:
         """Deletes all but the newest `keep`, those with a tag and the one that training goes on from; how many went."""
-        return self._native.prune(keep)
+        removed = ctypes.c_size_t()
+        self._call(_c.graft_store_prune, keep, ctypes.byref(removed), None)
+        return removed.value
 
     def branch(self, name: str) -> None:
         """A resume goes on from this snapshot; later ones stay."""
-        self._native.branch(name)
+        self._call(_c.graft_store_branch, _named(name))

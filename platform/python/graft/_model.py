@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import json
-import logging
 import os
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _graft
-from ._data import DataSet, Evaluation, Field, GateResult, GateRow, data_by, data_of, data_options, evaluation_options
+from . import _c
+from ._data import DataSet, Evaluation, Field, GateResult, GateRow, data_by, data_of, evaluation_options
 from ._errors import InvalidArgument
 from ._generator import Embedder, Generator, Importance, ImportanceMatrix, Tokenizer
-from ._owned import Owned
-from ._tensors import PRECISIONS, InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
-from ._inspection import (Damage, KernelVerdict, Layer, NodeVerdict, Plan, Store, kernel_verdicts, plan_of)
-from ._trainer import Cipher, Forecast, Trainer, native_cipher, trainer_options
+from ._inspection import Damage, KernelVerdict, Layer, NodeVerdict, Plan, Store, plan_of
+from ._library import array_of, taken, text_of
+from ._owned import Calls, Owned, copied, each, source_of
+from ._tensors import InputFormat, Memory, TensorInfo, as_array, new_weights, tensor_of
+from ._trainer import Cipher, Forecast, Trainer, forecast_of, native_cipher, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
-_INPUTS, _OUTPUTS, _PARAMETERS, _BUFFERS, _CONSTANTS = range(5)
-#: What a call is at, as set_progress() tells it.
-_STAGES = ("kernels", "samples", "prompt", "answer", "plan")
-_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
-
-
-def _log(level: int, message: str) -> None:
-    logging.getLogger("graft").log(_LEVELS[level], message)
+_INPUTS, _OUTPUTS, _PARAMETERS, _BUFFERS, _CONSTANTS = _c.TensorKind
 
 
 class Context(Owned):
@@ -47,30 +42,27 @@ class Context(Owned):
     def __init__(self, device: Optional[str] = None, *, cache: Optional[_Path] = None, self_test: bool = True,
                  matmul_precision: str = "highest", vulkan_library: Optional[_Path] = None,
                  pipeline_cache: Optional[_Path] = None, priority: str = "medium") -> None:
-        options = fill(
-            _graft.ContextOptions(), device=None if device is None else str(device),
-            vulkan_library=None if vulkan_library is None else os.fspath(vulkan_library),
-            pipeline_cache=None if pipeline_cache is None else os.fspath(pipeline_cache),
-            matmul_precision=word("matmul precision", matmul_precision, ("highest", "high", "medium")),
-            priority=word("priority", priority, ("medium", "low", "high")))
-        self._native = _graft.Context(options, _log)
+        options = _c.ContextOptions(
+            device=None if device is None else str(device), vulkan_library=vulkan_library, pipeline_cache=pipeline_cache,
+            matmul_precision=matmul_precision, priority=priority, log_level="info")
+        self._handle: Any = Calls(options)
         if cache is not None:
-            self._native.open_cache(os.fspath(cache), self_test)
+            self._call(_c.graft_context_open_cache, _c.CacheOptions(folder=cache, skip_self_test=not self_test))
 
     @property
     def device_name(self) -> str:
         """The device's name as its driver gives it; "" without a device."""
-        return self._native.device_name
+        return _c.graft_device_name(self._native).decode()
 
     def cancel(self) -> None:
         """From another thread: the call in progress, or else the next one that looks, raises Cancelled before its next
         submission to the device. Exactly one call ends for it. With the same samples again, a training step goes on to the
         same bits."""
-        self._native.cancel()
+        _c.graft_cancel(self._native)
 
     def uncancel(self) -> bool:
         """Withdraws a cancel() that no call has ended for; whether there was one."""
-        return self._native.uncancel()
+        return bool(_c.graft_uncancel(self._native))
 
     def set_pace(self, slice_ms: float = 0, duty: float = 1) -> None:
         """How much of the device calls take, from any thread and at any time; it changes no bit.
@@ -78,7 +70,8 @@ class Context(Owned):
         slice_ms: how long it may work before others get a turn, 0.5 to 60000; 0 for about 100. duty: the share of time in
         which it works, 0.01 to 1.
         """
-        self._native.set_pace(slice_ms, duty)
+        native = self._native
+        native.check(_c.graft_set_pace(native, slice_ms, duty))  # of which others are not waited for
 
     def set_progress(self, told: Optional[Callable[[str, int, int], Any]]) -> None:
         """Has told(stage, done, total) called in the course of calls; None: nobody is told.
@@ -87,11 +80,20 @@ class Context(Owned):
         steps of a "plan". total: 0 where it is not known. False ends the call with Cancelled, as cancel() does; what told
         raises ends it as well and is raised by it. It must not call graft with this context.
         """
-        if told is None:
-            self._native.set_progress(None)
-        else:
-            self._native.set_progress(lambda stage, done, total: told(
-                _STAGES[stage] if stage < len(_STAGES) else str(stage), done, total))
+        calls = self._native
+        context, words = calls._as_parameter_, list(_c.Stage)
+
+        def tell(user: Any, stage: int, done: int, total: int) -> None:
+            ends = True
+            try:
+                ends = told(words[stage].name if stage < len(words) else str(stage), done, total) is False  # type: ignore[misc]
+            finally:
+                if ends:
+                    _c.graft_cancel(context)
+
+        progress = _c.graft_progress() if told is None else _c.graft_progress(calls.guarded(tell, None))
+        calls.call(_c.graft_set_progress, calls, progress, None)
+        calls.progress = progress
 
     def load(self, path: _Path, *, check: str = "on_use") -> "Model":
         """A .graft file, whose weights are mapped: do not change it while the model lives.
@@ -99,13 +101,12 @@ class Context(Owned):
         check: when the weights are compared with the file's checksums: "on_use" (before the first session or trainer),
         "at_once" or "never".
         """
-        number = word("check of weights", check, ("on_use", "at_once", "never"))
-        return Model(self, self._native.load(os.fspath(path), number))
+        return Model(self, self._make(_c.graft_model_open, text_of(path), _c.ModelOptions(check=check), destroy=_c.graft_model_destroy))
 
     def load_bytes(self, file: bytes, *, check: str = "on_use") -> "Model":
         """The same of a .graft file's bytes, which the model has copies of."""
-        number = word("check of weights", check, ("on_use", "at_once", "never"))
-        return Model(self, self._native.load_bytes(file, number))
+        return Model(self, self._make(_c.graft_model_open_source, source_of(file), _c.ModelOptions(check=check),
+                                      destroy=_c.graft_model_destroy))
 
     def open_data(self, spec: str, *, model: Optional["Model"] = None, evaluation: bool = False, length: int = 0,
                   sequence_starts: bool = False, first: int = 0, count: int = 0, preference: str = "none",
@@ -117,9 +118,10 @@ class Context(Owned):
         128. sequence_starts: all samples of text say where their texts begin. first, count: these samples alone; 0: to the end.
         preference: records are "pairs", "labelled" or "groups" (pooling), for the losses that learn from them.
         """
-        options = data_options(evaluation=evaluation, length=length, sequence_starts=sequence_starts, first=first,
-                               count=count, preference=preference, pooling=pooling)
-        return DataSet(self, _graft.open_data(self._native, spec, None if model is None else model._native, options))
+        options = _c.DataOptions(model=None if model is None else model._native, evaluation=evaluation, length=length,
+                                 sequence_starts=sequence_starts, first=first, count=count, preference=preference, pooling=pooling)
+        opened = (_c.graft_data_open, text_of(spec)) if model is None else (_c.graft_data_open_with, text_of(spec), options)
+        return DataSet(self, self._make(*opened, destroy=_c.graft_data_destroy))
 
     def data_of(self, inputs: Mapping[str, Any], targets: Mapping[str, Any],
                 weights: Optional[Mapping[str, Any]] = None) -> DataSet:
@@ -135,15 +137,22 @@ class Context(Owned):
 
     def open_store(self, folder: _Path, *, writable: bool = False, cipher: Optional[Cipher] = None) -> Store:
         """The folder that a run is kept in; writable: to tag, prune and branch, and no trainer may have it open."""
-        return Store(self, _graft.open_store(self._native, os.fspath(folder), writable, native_cipher(cipher)))
+        options = _c.StoreOptions(writable=writable, cipher=native_cipher(cipher, self._native))
+        return Store(self, self._make(_c.graft_store_open, text_of(folder), options, destroy=_c.graft_store_destroy))
 
     def self_test(self) -> list[KernelVerdict]:
         """Runs every kernel that this device may choose against a known answer; a minute on software Vulkan."""
-        return kernel_verdicts(_graft.self_test(self._native))
+        return self._verdicts(_c.graft_context_self_test)
 
     def known_kernels(self) -> list[KernelVerdict]:
         """What a context with a cache knows of them so far."""
-        return kernel_verdicts(_graft.known_kernels(self._native))
+        return self._verdicts(_c.graft_context_known_kernels)
+
+    def _verdicts(self, function: Any) -> list[KernelVerdict]:
+        found: list[KernelVerdict] = []
+        self._call(function, _c.graft_kernel_report(lambda user, kernel, verdict, why: found.append(
+            KernelVerdict(kernel.decode(), _c.KernelVerdict(verdict).name, why.decode()))), None)
+        return found
 
     def __repr__(self) -> str:
         if self.closed:
@@ -169,24 +178,36 @@ class Model(Owned):
 
     def __init__(self, context: Context, native: Any) -> None:
         self.context = context
-        self._native = native
-        self._made_from(context)
+        self._made_from(context, native)
         self._users: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
     @property
     def inputs(self) -> list[TensorInfo]:
         """The model's inputs in order, with the names, shapes and order of axes of the source model."""
-        return [TensorInfo(*info) for info in self._native.tensors(_INPUTS)]
+        return self._tensors(_INPUTS)
 
     @property
     def outputs(self) -> list[TensorInfo]:
         """The model's outputs in order."""
-        return [TensorInfo(*info) for info in self._native.tensors(_OUTPUTS)]
+        return self._tensors(_OUTPUTS)
+
+    def _tensors(self, kind: int) -> list[TensorInfo]:
+        model = self._native
+
+        def axis_of(index: int, axis: int) -> str:
+            name = ctypes.c_char_p()
+            model.calls.check(_c.graft_model_dimension(model, kind, index, axis, ctypes.byref(name)))
+            return (name.value or b"").decode()
+
+        infos = enumerate(self._each(_c.TensorInfo, _c.graft_model_tensor, kind, take=lambda info: info))
+        with model.calls:
+            return [tensor_of(info, [axis_of(i, axis) if size < 0 else size for axis, size in enumerate(info.dims[:info.rank])])
+                    for i, info in infos]
 
     def named_parameters(self) -> Iterator[tuple[str, TensorInfo]]:
         """(name, what it is) of each trainable parameter, in the file's order."""
-        for info in self._native.tensors(_PARAMETERS):
-            yield info[0], TensorInfo(*info)
+        for info in self._tensors(_PARAMETERS):
+            yield info.name, info
 
     def state_dict(self, *, frozen: bool = False) -> dict[str, np.ndarray]:
         """Parameters and running statistics by name, as copies; frozen: also the weights that are not trained.
@@ -194,7 +215,7 @@ class Model(Owned):
         A module of PyTorch that the model was converted from takes them:
         `module.load_state_dict({name: torch.from_numpy(array) for name, array in model.state_dict().items()})`.
         """
-        return {info.name: self._native.read(info.name) for info in self._weights(frozen)}
+        return {info.name: self._read(_c.graft_model_read, info.name) for info in self._weights(frozen)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
         """New contents for parameters, running statistics and frozen weights, by name, from arrays of their shapes.
@@ -204,58 +225,82 @@ class Model(Owned):
         """
         self._unused("load_state_dict")
         for name, array in new_weights(self._weights(True), self._weights(False), state_dict, strict).items():
-            self._native.write(name, array)
+            self._write(_c.graft_model_write, name, array)
 
     def _weights(self, frozen: bool) -> list[TensorInfo]:
         kinds = (_PARAMETERS, _BUFFERS, _CONSTANTS) if frozen else (_PARAMETERS, _BUFFERS)
-        return [TensorInfo(*info) for kind in kinds for info in self._native.tensors(kind)]
+        return [info for kind in kinds for info in self._tensors(kind)]
 
     @property
     def metadata(self) -> dict[str, str]:
         """Texts by key, in the model's file, as a copy."""
-        return self._native.metadata()
+        model, key, value = self._native, ctypes.c_char_p(), ctypes.c_char_p()
+        found = {}
+        with model.calls as calls:
+            for index in range(_c.graft_model_metadata_count(model)):
+                calls.check(_c.graft_model_metadata_at(model, index, ctypes.byref(key), ctypes.byref(value)))
+                found[key.value.decode()] = value.value.decode("utf-8", "replace")  # type: ignore[union-attr]
+        return found
 
     def set_metadata(self, key: str, value: Optional[str]) -> None:
         """None takes the key away."""
-        self._native.set_metadata(key, value)
+        self._call(_c.graft_model_set_metadata, text_of(key), text_of(value))
 
     @property
     def signatures(self) -> dict[str, tuple[list[str], list[str]]]:
         """Entry points beside all inputs and outputs together: names of what each needs and gives."""
-        return {name: (inputs, outputs) for name, inputs, outputs in self._native.signatures()}
+        def names(index: int, kind: int) -> list[str]:
+            return self._each(_c.TensorInfo, _c.graft_model_signature_tensor, index, kind, take=lambda info: info.name.decode())
+
+        found = self._each(_c.Signature, _c.graft_model_signature, take=lambda signature: signature.name.decode())
+        return {name: (names(i, _INPUTS), names(i, _OUTPUTS)) for i, name in enumerate(found)}
 
     @property
     def classes(self) -> list[str]:
         """What the outputs stand for; empty where the model does not say."""
-        return _graft.classes(self._native)
+        model = self._native
+        with model.calls:
+            names = iter(lambda at=itertools.count(): _c.graft_model_class(model, next(at)), None)
+            return [name.decode() for name in names]
 
     def keep_classes(self, data: DataSet) -> None:
         """Keeps the names of the set's classes, which the outputs stand for from now on."""
-        _graft.keep_classes(self._native, data._native)
+        self._call(_c.graft_model_keep_classes, data._native)
 
     # ---- What is known before anything runs ----------------------------------------------------------------------
 
     def layers(self, bindings: Optional[Mapping[str, int]] = None) -> list[Layer]:
         """In the order of the graph; dimensions without a binding have the model's own size, else 1."""
-        return [Layer(*one) for one in _graft.layers(self._native, dict(bindings or {}))]
+        return self._list(_c.Layer, _c.graft_model_layers, *_sizes(bindings), take=lambda layer: taken(Layer, layer))
 
     def plan(self, bindings: Optional[Mapping[str, int]] = None, *, budget: int = 0, precision: str = "float32",
              caps: str = "") -> Plan:
         """What a session would do, on the context's device, or on one of another kind (caps, as in "adreno-7xx")."""
-        return plan_of(_graft.plan_running(self._native, dict(bindings or {}), budget,
-                                           word("precision", precision, PRECISIONS), caps))
+        session = _c.SessionOptions(bindings=bindings, budget=budget, precision=precision)
+        return plan_of(self, _c.PlanOptions(session=session, caps=caps))
 
     def plan_training(self, *, caps: str = "", curve: bool = False, **options: Any) -> Plan:
         """What a trainer with these options would do; curve: also memory against work."""
-        return plan_of(_graft.plan_training(self._native, trainer_options(**options), caps, curve))
+        return plan_of(self, _c.PlanOptions(training=trainer_options(**options), caps=caps, curve=curve))
 
     def find_damage(self) -> list[Damage]:
         """Reads all weights of the file; what is not as its checksums say."""
-        return [Damage(*one) for one in _graft.find_damage(self._native)]
+        return self._list(_c.Damage, _c.graft_model_find_damage, take=lambda damage: taken(Damage, damage))
 
     def verify(self, bindings: Optional[Mapping[str, int]] = None, *, seed: int = 1, tolerance: float = 1e-4) -> list[NodeVerdict]:
         """Runs the model in double precision on random inputs, and each node on the device, forward and backward."""
-        return [NodeVerdict(*one) for one in _graft.verify(self._native, dict(bindings or {}), seed, tolerance)]
+        model, found = self._native, []
+
+        def note(user: Any, verdict: Any) -> int:
+            found.append(taken(NodeVerdict, verdict.contents))
+            return 0
+
+        options = _c.VerifyOptions(bindings=bindings, seed=seed, tolerance=tolerance)
+        verify = _c.graft_model_verify
+        with model.calls as calls:
+            status = verify(model, options, verify.argtypes[2](calls.guarded(note, 1)), None, None, None)
+            calls.check(0 if status == _c.Status.device_error else status)  # which says that some differ
+        return found
 
     def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False, outcomes: bool = False,
                    **training: Any) -> Evaluation:
@@ -263,22 +308,25 @@ class Model(Owned):
 
         metrics: beside the loss; metric_names() has them. outcomes: for Evaluation.compare().
         """
-        return Evaluation(self.context, _graft.evaluate_model(self._native, data._native, evaluation_options(metrics, confusion, outcomes),
-                                                trainer_options(**training)))
+        return Evaluation(self.context, self._make(
+            _c.graft_evaluate_model, data._native, evaluation_options(metrics, confusion, outcomes, trainer_options(**training)),
+            destroy=_c.graft_evaluation_destroy))
 
     def gate(self, data: DataSet, conditions: str, *, old: Optional["Model"] = None, path: Optional[_Path] = None,
              margin: float = 0, **training: Any) -> GateResult:
         """Whether this model may replace an old one: conditions, as in "accuracy>=0.9,loss<=0.5", hold, and each of these
         metrics is at most `margin` worse than the old model's. With a path the model is then saved there, or where it did
         not pass beside it, with ".rejected" before the ending."""
-        found = _graft.gate(self._native, None if old is None else old._native, data._native, conditions, margin,
-                            "" if path is None else os.fspath(path), trainer_options(**training))
-        rows = [GateRow(*row) for row in found.pop("rows")]
-        return GateResult(**found, now=rows[0].now, before=rows[0].before, rows=rows)
+        options = _c.GateOptions(conditions=conditions, margin=margin, training=trainer_options(**training))
+        model, result = self._native, _c.GateResult()
+        with model.calls as calls:
+            calls.check(_c.graft_gate(model, old and old._native, data._native, options, text_of(path), result))
+            rows = each(calls, _c.GateRow, _c.graft_gate_condition, model, take=lambda row: taken(GateRow, row))
+            return taken(GateResult, result, rows=rows)
 
     def save(self, path: _Path) -> None:
         """Writes a .graft file atomically: where that fails, the file is as it was."""
-        self._native.save(os.fspath(path))
+        self._call(_c.graft_model_save, text_of(path))
 
     # ---- Running ------------------------------------------------------------------------------------------------
 
@@ -306,10 +354,13 @@ class Model(Owned):
         per_sample: parameters' gradients for each sample, along a new first axis. train_mode: with dropout at work.
         """
         arrays = _arrays(self.inputs, inputs, extra=("cotangent",))
-        options = fill(_graft.GradientOptions(), of=of, wrt=list(wrt), budget=budget, micro_batch=micro_batch,
-                       per_sample=per_sample, train_mode=train_mode,
-                       bindings=_bound(self.inputs, arrays, bindings or {}))
-        return self._native.gradients(options, arrays)
+        options = _c.GradientOptions(of=of, wrt=wrt, budget=budget, micro_batch=micro_batch, per_sample=per_sample,
+                                     train_mode=train_mode, bindings=_bound(self.inputs, arrays, bindings or {}))
+        inputs = [_c.Data(name=name, data=array.ctypes.data, bytes=array.nbytes) for name, array in arrays.items()]
+        made = self._make(_c.graft_gradients_compute, options, (_c.Data * len(inputs))(*inputs), len(inputs),
+                          destroy=_c.graft_gradients_destroy)
+        with made.calls as calls:
+            return {name: copied(calls, _c.graft_gradients_get, made, name) for name in ([wrt] if isinstance(wrt, str) else wrt)}
 
     def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
                   recover_device: bool = False, prompt_lookup: int = 0, cache: str = "float32",
@@ -351,14 +402,22 @@ class Model(Owned):
         error. chunks: most of them; 0: no limit. head: of the head's matrix too. parse_special: special tokens that are
         spelled out become these. budget: largest device memory in bytes, 0 for no limit.
         """
-        native = self._native.importance(fill(_graft.ImportanceOptions(), context=context, chunks=chunks, head=head,
-                                            parse_special=parse_special, budget=budget, recover_device=recover_device))
+        options = _c.ImportanceOptions(context=context, chunks=chunks, head=head, parse_special=parse_special, budget=budget,
+                                       recover_device=recover_device)
+        made = self._make(_c.graft_importance_create, options, destroy=_c.graft_importance_destroy)
+        waiting = ctypes.c_uint64()
         for text in [texts] if isinstance(texts, str) else texts:
-            left = native.add(text) if isinstance(text, str) else native.add_tokens([int(token) for token in text])
-            while left:
-                left = native.step()
-        context, chunks, _, dropped = native.info()
-        return Importance([ImportanceMatrix(*one) for one in native.matrices()], context, chunks, dropped)
+            given = (_c.graft_importance_add, text.encode("utf-8", "surrogateescape")) if isinstance(text, str) else (
+                _c.graft_importance_add_tokens, array_of(ctypes.c_int32, text))
+            made.calls.call(given[0], made, given[1], len(given[1]), ctypes.byref(waiting))
+            while waiting.value:
+                made.calls.call(_c.graft_importance_step, made, ctypes.byref(waiting))
+        info = _c.ImportanceInfo()
+        with made.calls as calls:
+            calls.check(_c.graft_importance_describe(made, info))
+            matrices = each(calls, _c.ImportanceMatrix, _c.graft_importance_at, made, take=lambda one: ImportanceMatrix(
+                one.name.decode(), np.array(one.sums[:one.columns]), one.tokens))
+        return Importance(matrices, info.context, info.chunks, info.dropped)
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a language model; NotFound where the model has none."""
@@ -379,9 +438,7 @@ class Model(Owned):
 
         OutOfMemory where nothing fits the budget; its sentence names the smallest that works.
         """
-        native, explanation = self._native.forecast(trainer_options(**options))
-        return Forecast(taken(Memory, native), native.flops, native.extra_flops, native.micro_batch, native.recomputed,
-                        explanation)
+        return self._ask(_c.Forecast, _c.graft_forecast_training, trainer_options(**options), take=forecast_of)
 
     # ---- Adapters -----------------------------------------------------------------------------------------------
 
@@ -400,7 +457,7 @@ class Model(Owned):
         names = [targets] if isinstance(targets, str) else list(targets)
         if names:
             options += ",targets=" + "|".join(names)
-        self._native.add_adapters(options, seed)
+        self._call(_c.graft_model_add_adapters, options.encode(), seed)
 
     def add_tokens(self, tokens: Iterable[Union[str, Dict[str, Any]]]) -> None:
         """Adds tokens to the vocabulary, after those that it has.
@@ -410,7 +467,7 @@ class Model(Owned):
         Adapters and tokens of earlier calls, and all other rows, keep their bits.
         """
         self._unused("add_tokens")
-        self._native.add_tokens(json.dumps([tokens] if isinstance(tokens, str) else list(tokens)))
+        self._call(_c.graft_model_add_tokens, json.dumps([tokens] if isinstance(tokens, str) else list(tokens)).encode())
 
     def resize_head(self, num_classes: int, *, output: Optional[str] = None, replace: bool = False, seed: int = 0,
                     class_names: Sequence[str] = ()) -> None:
@@ -422,30 +479,32 @@ class Model(Owned):
         Trainer.open_checkpoint(folder, resume=True).
         """
         self._unused("resize_head")
-        options = fill(_graft.HeadOptions(), output=output, replace=replace, seed=seed, class_names=list(class_names))
-        self._native.resize_head(num_classes, options)
+        self._call(_c.graft_model_resize_head, _c.HeadOptions(output=output, classes=num_classes, replace=replace, seed=seed,
+                                                               class_names=class_names))
 
     def load_adapters(self, path: Union[None, _Path, bytes, Mapping[str, float]]) -> None:
         """Those of a file, or of its bytes, in place of any that the model has; None: none. Of {path: weight, ...} those of several
         files at once, each product times its weight. As for add_adapters, nothing may use the model."""
         self._unused("load_adapters")
         if isinstance(path, bytes):
-            self._native.load_adapters_bytes(path)
+            self._call(_c.graft_model_load_adapters_source, source_of(path))
         elif isinstance(path, Mapping):
-            self._native.load_adapters_together([(os.fspath(file), float(weight)) for file, weight in path.items()])
+            files, count = [text_of(file) for file in path], len(path)
+            self._call(_c.graft_model_load_adapters_together, (ctypes.c_char_p * count)(*files),
+                       (ctypes.c_double * count)(*map(float, path.values())), count)
         else:
-            self._native.load_adapters("" if path is None else os.fspath(path))
+            self._call(_c.graft_model_load_adapters, text_of(path))
 
     def merge_adapters(self, quantize: str = "") -> None:
         """Adds their product to the weights: from then on there are none, and save() writes an ordinary model.
 
         quantize: merged matrices become blocks of this format ("q8_0", ...), frozen.
         """
-        self._native.merge_adapters(quantize)
+        self._call(_c.graft_model_merge_adapters, text_of(quantize) or None)
 
     def save_adapters(self, path: _Path) -> None:
         """Writes the adapters alone, atomically."""
-        self._native.save_adapters(os.fspath(path))
+        self._call(_c.graft_model_save_adapters, text_of(path))
 
     def _unused(self, what: str) -> None:
         users = [type(user).__name__ for user in self._users if not user.closed]
@@ -490,18 +549,17 @@ class Session(Owned):
         self._fixed = dict(bindings or {})
         self._largest = dict(largest or {})
         self._bindings: Optional[dict[str, int]] = None
-        self._native: Any = None
         self._wrt = [wrt] if isinstance(wrt, str) else list(wrt)
-        self._options = fill(_graft.SessionOptions(), of=of, wrt=self._wrt, budget=budget,
-                             precision=word("precision", precision, PRECISIONS), allow_non_finite=allow_non_finite,
-                             fetch=[fetch] if isinstance(fetch, str) else list(fetch), train_mode=train_mode,
-                             resizable=bool(largest), inputs=native_formats(formats),
-                             recover_device=recover_device, signature=signature)
+        fetch = [fetch] if isinstance(fetch, str) else list(fetch)
+        self._options = dict(of=of, wrt=self._wrt, budget=budget, precision=precision, allow_non_finite=allow_non_finite, fetch=fetch,
+                             train_mode=train_mode, resizable=bool(largest), inputs=formats, recover_device=recover_device,
+                             signature=signature)
+        _c.SessionOptions(**self._options)  # wrong ones are told now
         entry = model.signatures[signature] if signature else None
         self._inputs = [formats[info.name].given(info) if info.name in (formats or {}) else info
                         for info in model.inputs if entry is None or info.name in entry[0]]
         self._outputs = [] if train_mode else [info.name for info in model.outputs] if entry is None else list(entry[1])
-        self._outputs += [name for name in self._options.fetch if name not in self._outputs]
+        self._outputs += [name for name in fetch if name not in self._outputs]
         self._outputs += [f"grad:{name}" for name in self._wrt]
         names = {axis for info in self._inputs for axis in info.shape if _is_name(axis)}
         for name in (*self._fixed, *self._largest):
@@ -510,7 +568,7 @@ class Session(Owned):
         if self._largest and names > self._largest.keys():
             raise ValueError(f"largest lacks {', '.join(sorted(names - self._largest.keys()))}.")
         model._users.add(self)
-        self._made_from(model)
+        self._made_from(model, None)
         if names <= self._fixed.keys() | self._largest.keys():
             self._plan(self._fixed or self._largest)
 
@@ -527,44 +585,52 @@ class Session(Owned):
             if missing:
                 raise InvalidArgument(f"The first run needs all inputs, and {missing[0]!r} is missing.")
             self._plan(bindings)
-        for name, array in arrays.items():
-            self._native.set_input(name, array)
-        self._native.run()
-        return {name: self._native.output(name) for name in self._outputs}
+        session = self._native
+        with session.calls as calls:
+            for name, array in arrays.items():
+                calls.check(_c.graft_session_set_input(session, name.encode(), array.ctypes.data, array.nbytes))
+            calls.check(_c.graft_session_run(session))
+            return {name: copied(calls, _c.graft_session_output, session, name) for name in self._outputs}
 
     def memory(self) -> Memory:
         """Bytes by class of memory; InvalidArgument as long as nothing is planned."""
         if self._native is None:
             raise InvalidArgument("The session has no plan before its first run, unless all dimensions are bound.")
-        return taken(Memory, self._native.memory())
+        return self._ask(_c.Memory, _c.graft_session_memory, take=lambda memory: taken(Memory, memory))
 
     def swap_adapters(self, path: Optional[_Path]) -> None:
         """The adapters of a file in place of those that the model had, without planning anew; None: as without any."""
         if self._native is None:
             raise InvalidArgument("The session has no plan before its first run, unless all dimensions are bound.")
         if isinstance(path, bytes):
-            self._native.swap_adapters_bytes(path)
+            self._call(_c.graft_session_swap_adapters_source, source_of(path))
         else:
-            self._native.swap_adapters("" if path is None else os.fspath(path))
+            self._call(_c.graft_session_swap_adapters, text_of(path))
 
     def pause(self) -> None:
         """Gives all device memory back until the next call; inputs wait in host memory."""
         if self._native is not None:
-            self._native.pause()
+            self._call(_c.graft_session_pause)
 
     def resume(self) -> None:
         """Builds everything again; OutOfMemory where the device has not the memory now: ask again."""
         if self._native is not None:
-            self._native.resume()
+            self._call(_c.graft_session_resume)
 
     def _plan(self, bindings: dict[str, int]) -> None:
         if self._largest and self._native is not None:
-            self._native.resize(bindings)
+            self._call(_c.graft_session_resize, *_sizes(bindings))
             self._bindings = dict(bindings)
             return
-        self._native = None  # its memory goes before the next plan takes some
-        self._native = self.model._native.session(fill(self._options, bindings=bindings))
+        self._handle = None  # its memory goes before the next plan takes some
+        self._handle = self.model._make(_c.graft_session_create, _c.SessionOptions(bindings=bindings, **self._options),
+                                        destroy=_c.graft_session_destroy)
         self._bindings = dict(bindings)
+
+
+def _sizes(bindings: Optional[Mapping[str, int]]) -> tuple[Any, int]:
+    """As functions take them: an array, and how many there are."""
+    return array_of(_c.Binding, bindings or {}), len(bindings or {})
 
 
 def _is_name(axis: Union[int, str]) -> bool:

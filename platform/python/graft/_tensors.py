@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
-from . import _graft
+from . import _c
 
 
 class TensorInfo(NamedTuple):
@@ -36,8 +35,9 @@ class InputFormat(NamedTuple):
             shape = (shape[0], *shape[2:], shape[1])
         return TensorInfo(info.name, "uint16" if self.dtype == "bfloat16" else self.dtype, shape)
 
-
-_ELEMENTS = ("uint8", "int8", "float16", "bfloat16")
+    def _struct(self, name: str) -> _c.InputFormat:
+        return _c.InputFormat(name=name, element=self.dtype, channels_last=self.channels_last, scale=np.ravel(self.scale).tolist(),
+                              offset=np.ravel(self.offset).tolist())
 
 
 class Memory(NamedTuple):
@@ -54,57 +54,17 @@ class Memory(NamedTuple):
     total: int
 
 
-def taken(kind: type, native: Any) -> Any:
-    """A NamedTuple of the native struct's fields of the same names."""
-    return kind(*(getattr(native, field) for field in kind._fields))
+#: As numpy calls element types, which has no bfloat16.
+DTYPES = ("float32", "int32", "bool", "uint8", "int8", "float16", "uint16")
 
 
-def fill(options: Any, **values: Any) -> Any:
-    """Sets attributes of a native options object; None leaves the default."""
-    for name, value in values.items():
-        if value is None:
-            continue
-        try:
-            setattr(options, name, value)
-        except TypeError:
-            raise TypeError(f"{name} cannot be {value!r}.") from None
-    return options
+def tensor_of(info: _c.TensorInfo, shape: Optional[Sequence[Union[int, str]]] = None) -> TensorInfo:
+    return TensorInfo(info.name.decode(), DTYPES[info.dtype], tuple(info.dims[:info.rank] if shape is None else shape))
 
 
-#: Further names of words: those of the command line.
-_SAME = {"ce": "cross_entropy", "mae": "l1", "bce_with_logits": "bce", "kl_div": "kl", "cosine_embedding": "cosine",
-         "triplet_margin": "triplet", "infonce": "info_nce", "adamw8bit": "adamw_8bit", "f32": "float32", "f16": "float16",
-         "bf16": "bfloat16"}
-
-
-def word(what: str, value: Any, words: Union[tuple[str, ...], Mapping[str, int]]) -> int:
-    """The number of a word in graft's enumerations. A member of an Enum stands for its text or its name, a dtype of numpy or
-    PyTorch for its name; capitals do not count, and "-" is "_"."""
-    name = value
-    if isinstance(value, enum.Enum):
-        name = value.value if isinstance(value.value, str) else value.name
-    elif isinstance(value, (np.dtype, type)):
-        name = np.dtype(value).name
-    name = str(name).lower().replace("-", "_").replace("torch.", "")
-    name = _SAME.get(name, name)
-    if name not in words:
-        raise ValueError(f"There is no {what} {value!r}; there are {', '.join(words)}.")
-    return words[name] if isinstance(words, Mapping) else words.index(name)
-
-
-def native_formats(formats: Optional[Mapping[str, InputFormat]]) -> list[Any]:
-    """Formats of inputs as the native module takes them."""
-    made = []
-    for name, format in (formats or {}).items():
-        numbers = {what: [float(x) for x in np.ravel(np.asarray(given, dtype="float64"))]
-                   for what, given in (("scale", format.scale), ("offset", format.offset))}
-        made.append(fill(_graft.InputFormat(), name=name, element=word("element type", format.dtype, _ELEMENTS),
-                         channels_last=format.channels_last, **numbers))
-    return made
-
-
-PRECISIONS = ("float32", "float16", "bfloat16")
-CACHE_FORMATS = PRECISIONS + ("q8_0",)
+def dtype_of(info: _c.TensorInfo) -> str:
+    """Of the memory that holds its numbers: those of type bool are int32."""
+    return "float32" if info.dtype == _c.Dtype.float32 else "int32"
 
 
 def as_array(value: Any, dtype: str, what: str) -> np.ndarray:

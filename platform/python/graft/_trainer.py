@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Protocol, Sequence, Union
 
 import numpy as np
 
-from . import _graft
+from . import _c
 from ._data import DataSet, Evaluation, Loader, Verdict, evaluation_options
+from ._group import group_of
+from ._library import Unraised, taken, text_of
+from ._owned import Calls, Handle, Owned, copied
+from ._tensors import InputFormat, Memory, TensorInfo, as_array, new_weights, tensor_of
 from ._trainer_options import trainer_options
-from ._group import TROUBLES, native_group
-from ._owned import Owned
-from ._tensors import InputFormat, Memory, TensorInfo, as_array, fill, native_formats, new_weights, taken, word
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -28,8 +30,28 @@ class Cipher(Protocol):
     def open(self, associated: bytes, sealed: bytes) -> bytes: ...
 
 
-def native_cipher(cipher: Optional[Cipher]) -> Any:
-    return None if cipher is None else _graft.Cipher(cipher.overhead, cipher)
+def native_cipher(cipher: Optional[Cipher], calls: Calls) -> Optional[_c.Cipher]:
+    """For C, as long as the context."""
+    if cipher is None:
+        return None
+
+    def turned(method: Any) -> Any:
+        def call(user: Any, associated: int, associated_bytes: int, data: int, size: int, out: int) -> int:
+            try:
+                made = method(ctypes.string_at(associated, associated_bytes), ctypes.string_at(data, size))
+                if len(made) != size + (cipher.overhead if method == cipher.seal else -cipher.overhead):  # type: ignore[union-attr]
+                    return 1
+                ctypes.memmove(out, bytes(made), len(made))
+                return 0
+            except BaseException as raised:
+                Unraised(raised)
+                return 1
+
+        return call
+
+    made = _c.Cipher(overhead=cipher.overhead, seal=turned(cipher.seal), open=turned(cipher.open))
+    calls.kept.append(made)
+    return made
 
 
 class Metrics(NamedTuple):
@@ -44,9 +66,8 @@ class Metrics(NamedTuple):
     reward_margin: Optional[float] = None  #: of "dpo", "ipo", "orpo" and "kto"; None of other losses
 
 
-def _metrics(native: Any) -> Metrics:
-    found = taken(Metrics, native)
-    return found._replace(reward_margin=None) if np.isnan(native.reward_margin) else found
+def _metrics(found: _c.Metrics) -> Metrics:
+    return taken(Metrics, found, reward_margin=None if np.isnan(found.reward_margin) else found.reward_margin)
 
 
 class StepInfo(NamedTuple):
@@ -82,6 +103,10 @@ class Forecast(NamedTuple):
     explanation: str  #: what was chosen to keep to the budget and why
 
 
+def forecast_of(found: _c.Forecast) -> Forecast:
+    return taken(Forecast, found, memory=taken(Memory, found))
+
+
 class Trainer(Owned):
     """Trains a model; one call, one optimizer step. Made by Model.trainer(), whose options these are:
 
@@ -97,13 +122,10 @@ class Trainer(Owned):
     def __init__(self, model: "Model", **options: Any) -> None:
         self.model = model
         self._data = options.get("data")
-        end = None if options.get("group") is None else native_group(options["group"])
-        self._native = model._native.trainer(trainer_options(**{**options, "group": end}))
-        self._made_from(model)
-        if end is not None:
-            end.keep(self._native)
-        parts = [TensorInfo(*info) for info in self._native.sample()]
-        self._sample = parts
+        end = None if options.get("group") is None else group_of(options["group"])
+        self._made_from(model, model._make(_c.graft_trainer_create, trainer_options(**{**options, "group": end}),
+                                           destroy=_c.graft_trainer_destroy, uses=end))
+        self._sample = self._each(_c.TensorInfo, _c.graft_trainer_sample, take=tensor_of)
 
     @property
     def sample(self) -> list[TensorInfo]:
@@ -117,24 +139,26 @@ class Trainer(Owned):
         else float32; None where the loss has no target. After an error, ask again with the same samples: the step goes
         on where it stopped.
         """
-        return _metrics(self._native.step(*self._samples(x, y)))
+        return self._ask(_c.Metrics, _c.graft_train_step, *self._samples(x, y), take=_metrics)
 
     def micro_step(self, x: Any, y: Any = None) -> Optional[Metrics]:
         """One micro-batch of the same step, and with the last one the update; None until then. Give the same samples."""
-        metrics = self._native.micro_step(*self._samples(x, y))
-        return None if metrics is None else _metrics(metrics)
+        done = ctypes.c_int()
+        metrics = self._ask(_c.Metrics, _c.graft_train_micro_step, *self._samples(x, y), ctypes.byref(done), take=_metrics)
+        return metrics if done else None
 
     def train_next(self, loader: Loader) -> Optional[Metrics]:
         """One step on the loader's next batch, by a trainer that was made for its set (the option data); None: the epochs are
         over. After an error, ask again."""
-        metrics = _graft.train_next(self._native, loader._native)
-        return None if metrics is None else _metrics(metrics)
+        more = ctypes.c_int()
+        metrics = self._ask(_c.Metrics, _c.graft_train_next, loader._native, ctypes.byref(more), take=_metrics)
+        return metrics if more else None
 
     def restart(self, model: Optional["Model"] = None) -> None:
         """Begins the run anew with the weights of `model`, of the same graph, or of the trainer's own: the optimizer knows
         nothing, no step is done. The plan and what is compiled stay: for rounds of federated training. Not within a step,
         nor with a checkpoint open."""
-        _graft.restart(self._native, None if model is None else model._native)
+        self._call(_c.graft_trainer_restart, model and model._native)
 
     def evaluation(self, data: DataSet, *, metrics: Sequence[str] = (), confusion: bool = False,
                    outcomes: bool = False) -> Evaluation:
@@ -142,7 +166,8 @@ class Trainer(Owned):
 
         metrics: beside the loss; metric_names() has them. More than the loss and the accuracy needs the option predictions.
         """
-        return Evaluation(self.model.context, _graft.evaluate_trainer(self._native, data._native, evaluation_options(metrics, confusion, outcomes)))
+        return Evaluation(self.model.context, self._make(_c.graft_evaluate_trainer, data._native, evaluation_options(
+            metrics, confusion, outcomes), destroy=_c.graft_evaluation_destroy))
 
     def observe(self, evaluation: Evaluation, *, plateau: str = "", patience: int = 10, factor: float = 0.1,
                 early_stop: str = "", stop_patience: int = 1, min_delta: float = 0, best: str = "") -> Verdict:
@@ -152,16 +177,16 @@ class Trainer(Owned):
         early_stop: the verdict is to stop where this gets no better for stop_patience of them. min_delta: by how much better
         counts. best: the verdict says whether this is the best so far.
         """
-        options = fill(_graft.WatchOptions(), plateau=plateau, patience=patience, factor=factor, early_stop=early_stop,
-                       stop_patience=stop_patience, min_delta=min_delta, best=best)
-        return Verdict(*_graft.observe(self._native, evaluation._native, options))
+        options = _c.WatchOptions(plateau=plateau, patience=patience, factor=factor, early_stop=early_stop,
+                                  stop_patience=stop_patience, min_delta=min_delta, best=best)
+        return self._ask(_c.Verdict, _c.graft_trainer_observe, evaluation._native, options, take=lambda found: taken(Verdict, found))
 
     def evaluate(self, x: Any, y: Any = None) -> Metrics:
         """Loss and accuracy of any number of samples, or of a DataSet without a loader, without training: dropout off,
         running statistics used."""
         if isinstance(x, DataSet):
-            return _metrics(_graft.evaluate_data(self._native, x._native))
-        return _metrics(self._native.evaluate(*self._samples(x, y)))
+            return self._ask(_c.Metrics, _c.graft_evaluate_data, x._native, take=_metrics)
+        return self._ask(_c.Metrics, _c.graft_evaluate, *self._samples(x, y), take=_metrics)
 
     def fit(self, batches: Iterable[tuple[Any, Any]], *, progress: bool = True) -> list[Metrics]:
         """A step for each (x, y) of `batches`, such as a DataLoader of PyTorch; the metrics of each.
@@ -178,20 +203,24 @@ class Trainer(Owned):
 
     def last_step(self) -> StepInfo:
         """Of the step that was done last; NotFound before the first."""
-        return StepInfo(**_graft.last_step(self._native))
+        found = _c.StepInfo()
+        self._call(_c.graft_trainer_last_step, found, None)
+        return taken(StepInfo, found)
 
     def copy(self, ema: bool = False) -> "Model":
         """A model with the weights as they are now (ema: with their running means) and the trainer's adapters: to generate
         with, to evaluate, to save, while the run goes on and its own model stays as it was."""
-        return type(self.model)(self.model.context, _graft.copy(self._native, ema))
+        return type(self.model)(self.model.context, self._make(_c.graft_trainer_copy, ema, destroy=_c.graft_model_destroy))
 
     def fetch(self, name: str) -> np.ndarray:
         """A value of the option `fetch` as the last step computed it, for all its samples."""
-        return self._native.fetch(name)
+        native = self._native
+        with native.calls as calls:
+            return copied(calls, _c.graft_trainer_fetch, native, name)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Parameters and running statistics by name, as training has made them so far."""
-        return {info.name: self._native.read(info.name) for info in self.model._weights(False)}
+        return {info.name: self._read(_c.graft_trainer_read, info.name) for info in self.model._weights(False)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
         """New contents between two steps, as Model.load_state_dict; optimizer state stays.
@@ -200,49 +229,49 @@ class Trainer(Owned):
         """
         weights = self.model._weights(False)
         for name, array in new_weights(weights, weights, state_dict, strict).items():
-            self._native.write(name, array)
+            self._write(_c.graft_trainer_write, name, array)
 
     @property
     def learning_rate(self) -> float:
         """Before schedule and groups, which multiply it. May be set between two steps, and is resumed."""
-        return self._native.learning_rate
+        return self._ask(ctypes.c_double, _c.graft_trainer_learning_rate)
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
-        self._native.learning_rate = rate
+        self._call(_c.graft_trainer_set_learning_rate, rate)
 
     def store(self) -> None:
         """Copies the trained parameters into the model, for Model.save() and new sessions."""
-        self._native.store()
+        self._call(_c.graft_trainer_store)
 
     def store_ema(self) -> None:
         """The same with the running means of the parameters (the option ema), which evaluations are of."""
-        self._native.store_ema()
+        self._call(_c.graft_trainer_store_ema)
 
     def memory(self) -> Memory:
         """Bytes by class of memory: what is planned is what is allocated."""
-        return taken(Memory, self._native.memory())
+        return self._ask(_c.Memory, _c.graft_trainer_memory, take=lambda memory: taken(Memory, memory))
 
     def set_budget(self, budget: int) -> None:
         """Between two steps: plans anew for another budget in bytes (0: none), and the run goes on where it is."""
-        self._native.set_budget(budget)
+        self._call(_c.graft_trainer_set_budget, budget)
 
     def trim(self, bytes: int) -> None:
         """The same for a budget that gives at least so many bytes of device memory back."""
-        self._native.trim(bytes)
+        self._call(_c.graft_trainer_trim, bytes)
 
     def pause(self) -> None:
         """Gives all device memory back, in the middle of a step too; the next call that needs it builds everything again,
         and the run goes on to the same bits."""
-        self._native.pause()
+        self._call(_c.graft_trainer_pause)
 
     def resume(self) -> None:
         """Builds everything again after pause(); OutOfMemory where the device has not the memory now: ask again."""
-        self._native.resume()
+        self._call(_c.graft_trainer_resume)
 
     def shortages(self) -> int:
         """How often the device was short of memory, and training went on by itself."""
-        return self._native.shortages()
+        return self._ask(ctypes.c_uint64, _c.graft_trainer_shortages)
 
     # ---- Several workers ----------------------------------------------------------------------------------------
 
@@ -250,39 +279,44 @@ class Trainer(Owned):
         """By all workers before the first step (option group), and again after a failure with `trouble`: sees that all were
         made alike, and gives worker 0's state to all. loader: train_next()'s, which then reads this worker's samples
         alone. The steps that are done."""
-        return _graft.join(self._native, None if loader is None else loader._native)
+        return self._ask(ctypes.c_uint64, _c.graft_trainer_join, loader and loader._native)
 
     def meet(self, loader: Optional[Loader] = None) -> None:
         """Before join(), where a worker is lost or waits: those that are left meet, by the group's reform()."""
-        _graft.meet(self._native, None if loader is None else loader._native)
+        self._call(_c.graft_trainer_meet, loader and loader._native)
 
     @property
     def trouble(self) -> str:
         """What ended the group's last step: "" for nothing; "lost", a worker is gone; "newcomer", one waits; "differs", some
         workers' parameters are others."""
-        return TROUBLES[_graft.trouble(self._native)]
+        trainer = self._native
+        with trainer.calls:
+            trouble = _c.GroupTrouble(_c.graft_trainer_trouble(trainer))
+        return trouble.name if trouble else ""
 
     @property
     def rank(self) -> tuple[int, int]:
         """Which of how many workers this one is."""
-        return _graft.rank(self._native)
+        rank = ctypes.c_uint32()
+        return self._ask(ctypes.c_uint32, _c.graft_trainer_rank, ctypes.byref(rank), take=lambda size: (rank.value, size.value))
 
     def share(self, samples: int) -> range:
         """Which samples of a step's batch this worker computes: step() takes all, and does not look at the others."""
-        first, count = _graft.share(self._native, samples)
-        return range(first, first + count)
+        first = ctypes.c_uint32()
+        count = self._ask(ctypes.c_uint32, _c.graft_trainer_share, samples, ctypes.byref(first))
+        return range(first.value, first.value + count)
 
     def gather(self) -> None:
         """By all workers between the same steps: worker 0 has the optimizer's state of all, for save_checkpoint()."""
-        _graft.gather(self._native)
+        self._call(_c.graft_trainer_gather)
 
     def request_whole(self) -> bool:
         """Asks worker 0's next step to bring what gather() does; whether it is there now."""
-        return _graft.request_whole(self._native)
+        return bool(self._ask(ctypes.c_int, _c.graft_trainer_request_whole))
 
     def conclude(self, finished: bool = True) -> bool:
         """After the last step, by all workers, again until it is True: worker 0 has `finished` (of the others: any)."""
-        return _graft.conclude(self._native, finished)
+        return bool(self._ask(ctypes.c_int, _c.graft_trainer_conclude, finished))
 
     # ---- Checkpoints --------------------------------------------------------------------------------------------
 
@@ -301,21 +335,20 @@ class Trainer(Owned):
         allow_non_finite: parameters may be NaN or infinite. loader: of train_next(): its place is kept, and a resume goes on
         there. cipher: of everything in the folder.
         """
-        options = fill(_graft.CheckpointOptions(), folder=os.fspath(folder), every=every, resume=resume,
-                       from_=from_snapshot, keep=keep, journal_every=journal_every, journal_ms=journal_ms,
-                       with_changes=with_changes, continue_on_mismatch=continue_on_mismatch, data=data,
-                       metadata=dict(metadata or {}), allow_non_finite=allow_non_finite)
+        options = _c.CheckpointOptions(
+            folder=folder, every=every, resume=resume, keep=keep, journal_every=journal_every, journal_ms=journal_ms,
+            with_changes=with_changes, continue_on_mismatch=continue_on_mismatch, data=data, metadata=metadata,
+            allow_non_finite=allow_non_finite, loader=loader, cipher=native_cipher(cipher, self._native.calls), **{"from": from_snapshot})
         self._loader = loader
-        return taken(CheckpointInfo, self._native.open_checkpoint(options, None if loader is None else loader._native,
-                                                                  native_cipher(cipher)))
+        return self._ask(_c.CheckpointInfo, _c.graft_checkpoint_open, options, take=lambda info: taken(CheckpointInfo, info))
 
     def save_checkpoint(self, tag: str = "") -> None:
         """A snapshot of now: on storage when it returns. Tagged ones always stay."""
-        self._native.save_checkpoint(tag)
+        self._call(_c.graft_checkpoint_save, text_of(tag) or None)
 
     def close_checkpoint(self) -> None:
         """Waits until all is on storage and closes the folder. Takes no snapshot."""
-        self._native.close_checkpoint()
+        self._call(_c.graft_checkpoint_close)
 
     def close(self) -> None:
         """As close_checkpoint(), where a folder is open; then frees what the trainer owns. A second call does nothing."""
@@ -327,19 +360,21 @@ class Trainer(Owned):
 
     def set_checkpoint_data(self, data: bytes, worker: int = 0) -> None:
         """Bytes of the caller's own in each further snapshot, such as its place in the data."""
-        self._native.set_checkpoint_data(data, worker)
+        self._call(_c.graft_checkpoint_set_data, worker, data, len(data))
 
     def checkpoint_data(self, worker: int = 0) -> bytes:
         """What was set, or saved with the snapshot that was resumed; NotFound where nothing was."""
-        return self._native.checkpoint_data(worker)
+        data = ctypes.c_void_p()
+        return self._ask(ctypes.c_size_t, _c.graft_checkpoint_data, worker, ctypes.byref(data),
+                         take=lambda size: ctypes.string_at(data, size.value))
 
     def warm_start(self, folder: Union[str, "os.PathLike[str]"], snapshot: str = "", *,
                    cipher: Optional[Cipher] = None) -> None:
         """A new run from the parameters and running statistics of a snapshot (number or tag; "": the newest)."""
-        self._native.warm_start(os.fspath(folder), snapshot, native_cipher(cipher))
+        self._call(_c.graft_warm_start, text_of(folder), text_of(snapshot) or None, native_cipher(cipher, self._native.calls))
 
-    def _samples(self, x: Any, y: Any) -> tuple[list[np.ndarray], Optional[np.ndarray], int]:
-        """Arrays in order, the target, how many samples; graft takes pointers, so all shapes are checked here."""
+    def _samples(self, x: Any, y: Any) -> tuple[Any, int, Optional[int], int]:
+        """As C takes them: the inputs' pointers and their number, the target's, how many samples. All shapes are checked here."""
         inputs = self._sample if y is None else self._sample[:-1]
         arrays = [as_array(value, info.dtype, f"The input {info.name!r}")
                   for value, info in zip(_in_order(inputs, x), inputs)]
@@ -351,7 +386,9 @@ class Trainer(Owned):
                 what = "target" if array is target else f"input {info.name!r}"
                 raise ValueError(f"The {what} of {samples} samples is {[samples, *info.shape]}, and the array is "
                                  f"{list(array.shape)}.")
-        return arrays, target, samples
+        pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        pointers._arrays = arrays, target  # stay as long
+        return pointers, len(arrays), None if target is None else target.ctypes.data, samples
 
 
 def _in_order(inputs: list[TensorInfo], x: Any) -> list[Any]:

@@ -26,7 +26,7 @@ typedef struct graft_generator_options {
   /* Storage of intermediate results. Default: f32. */
   graft_precision precision;
   /* Continues if the device is lost, as graft_session_options.recover_device: the caches are computed again by the same
-     steps, and a text goes on to the same bits. Default: 0. */
+     steps, and a text continues with the same bits. Default: 0. */
   int recover_device;
   /* Tokens that are guessed from the text so far and verified in one run (prompt lookup decoding); 0: none. The result
      is the same, bit for bit: without a device that gives a token among several the bits that it has alone, nothing is

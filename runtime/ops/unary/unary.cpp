@@ -3,7 +3,9 @@
 
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
+#include "runtime/ops/choice.h"
 #include "runtime/ops/elementwise.h"
+#include "runtime/ops/fused_program.h"
 #include "runtime/ops/unary/unary_table.h"
 #include "shaders/kernels.gen.h"
 #include "shaders/unary/unary_push.h"
@@ -85,8 +87,12 @@ Status emit_unary(Emitter& e) {
   const std::uint64_t count = e.out_shape().elements();
   GRAFT_TRY(count32(count, "output"));
   const bool words = e.in_dtype(0) != DType::f32;
-  emit_flat(e, words ? shaders::KernelId::unary__i32 : shaders::KernelId::unary__f32,
-            {unary::function(op, e.attrs()).fn}, {e.in(0), e.out()}, make_push(op, e.attrs()), count);
+  const std::uint32_t fn = unary::function(op, e.attrs()).fn;
+  const bool few = !words && is_frequent(fn) && !is_avoided(e.target(), shaders::KernelId::unary__f32_few);
+  const shaders::KernelId kernel = words ? shaders::KernelId::unary__i32
+                                   : few ? shaders::KernelId::unary__f32_few
+                                         : shaders::KernelId::unary__f32;
+  emit_flat(e, kernel, {fn}, {e.in(0), e.out()}, make_push(op, e.attrs()), count);
   return ok_status();
 }
 

@@ -9,7 +9,7 @@ import kotlin.system.exitProcess
 fun teach(graft: Context, path: String, spec: String, out: String) {
   graft.load(path).use { model ->
     model.addAdapters("r=16,alpha=32", 1)
-    graft.openData(spec, DataSet.Options().apply { this.model = model; length = 128 }).use { texts ->
+    graft.openData(spec, DataOptions().apply { this.model = model; length = 128 }).use { texts ->
       val options = TrainerOptions().apply {
         learningRate = 1e-2
         weightDecay = 0.01
@@ -18,7 +18,7 @@ fun teach(graft: Context, path: String, spec: String, out: String) {
         data = texts
       }
       model.trainer(options).use { trainer ->
-        texts.loader(Loader.Options().apply { batch = 8; seed = 1; epochs = 1 }).use { loader ->
+        texts.loader(LoaderOptions().apply { batch = 8; seed = 1; epochs = 1 }).use { loader ->
           while (trainer.trainNext(loader) != null) {
             // Metrics are there for whoever shows them.
           }
@@ -32,13 +32,13 @@ fun teach(graft: Context, path: String, spec: String, out: String) {
 
 fun main(arguments: Array<String>) {
   if (arguments.size == 3) {
-    Context(Context.Options()).use { graft -> teach(graft, arguments[0], arguments[1], arguments[2]) }
+    Context(ContextOptions()).use { graft -> teach(graft, arguments[0], arguments[1], arguments[2]) }
     exitProcess(0)
   }
   Tests.folder = java.nio.file.Paths.get(arguments[0])
-  Context(Context.Options().apply { device = Tests.device() }).use { graft ->
+  Context(ContextOptions().apply { device = Tests.device() }).use { graft ->
     graft.load(Tests.file("mlp.graft")).use { model ->
-      model.session(Session.Options().bind("batch", 4L)).use { session ->
+      model.session(SessionOptions().bind("batch", 4L)).use { session ->
         session.setInput("x", Tests.x(0))
         session.run()
         check(session.floats("y").contentEquals(Tests.floats("y.f32"))) { "y" }

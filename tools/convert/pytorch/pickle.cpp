@@ -1,7 +1,6 @@
 #include "tools/convert/pytorch/pickle.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <optional>
 
@@ -10,8 +9,11 @@
 namespace graft::convert {
 namespace {
 
-constexpr std::size_t kMaxValues = 1 << 22;
-constexpr std::size_t kMaxMemo = 1 << 22;
+// A value takes up to 150 bytes here and one byte in a file: this many at least, and of large files one for each 8
+// bytes. A tensor has about 20 values in 100 bytes.
+constexpr std::size_t kLeastLimit = 1 << 20;
+constexpr std::size_t kBytesPerValue = 8;
+constexpr std::size_t kMaxGlobal = 32;  // of a module's or a function's name: a memo may repeat a long one
 constexpr std::size_t kMaxLine = 1 << 16;
 
 }  // namespace
@@ -19,7 +21,7 @@ constexpr std::size_t kMaxLine = 1 << 16;
 /// The stack machine that a pickle is a program for, without the opcodes that would find or make anything.
 class PickleMachine {
  public:
-  explicit PickleMachine(ByteReader& in) : in_(in) {}
+  explicit PickleMachine(ByteReader& in) : in_(in), most_values_(kLeastLimit + in.left() / kBytesPerValue) {}
 
   Result<Pickle> run() {
     for (;;) {
@@ -35,7 +37,8 @@ class PickleMachine {
   using Kind = PickleValue::Kind;
 
   Result<PickleId> make(Kind kind) {
-    if (out_.values_.size() >= kMaxValues) return unsupported("The pickle holds more than ", kMaxValues, " values.");
+    if (out_.values_.size() >= most_values_)
+      return unsupported("The pickle holds more than ", most_values_, " values.");
     out_.values_.emplace_back().kind = kind;
     return static_cast<PickleId>(out_.values_.size() - 1);
   }
@@ -122,14 +125,23 @@ class PickleMachine {
   }
 
   Status put(std::uint64_t key) {
-    if (memo_.size() >= kMaxMemo) return unsupported("The pickle remembers more than ", kMaxMemo, " values.");
-    GRAFT_TRY_ASSIGN(memo_[key], top());
+    GRAFT_TRY_ASSIGN(const PickleId id, top());
+    if (key < memo_.size()) {
+      memo_[key] = id;
+    } else if (key == memo_.size()) {
+      memo_.push_back(id);
+      far_memo_.erase(key);
+    } else {
+      far_memo_[key] = id;
+    }
     return {};
   }
   Status get(std::uint64_t key) {
-    const auto found = memo_.find(key);
-    if (found == memo_.end()) return corrupt("The pickle asks for ", key, ", which it never kept.");
-    stack_.push_back(found->second);
+    const auto far = far_memo_.find(key);
+    if (key >= memo_.size() && far == far_memo_.end()) {
+      return corrupt("The pickle asks for ", key, ", which it never kept.");
+    }
+    stack_.push_back(key < memo_.size() ? memo_[key] : far->second);
     return {};
   }
   Status fill(const std::vector<PickleId>& items, bool pairs) {
@@ -148,7 +160,7 @@ class PickleMachine {
     return push_items(Kind::call, {callee, arguments});
   }
   Status global(std::string_view module, std::string_view name) {
-    std::string text = cat(module, " ", name);
+    std::string text = cat(module.substr(0, kMaxGlobal), " ", name.substr(0, kMaxGlobal));
     GRAFT_TRY(push(Kind::global));
     at(stack_.back()).text = std::move(text);
     return {};
@@ -162,7 +174,9 @@ class PickleMachine {
   Pickle out_;
   std::vector<PickleId> stack_;
   std::vector<std::size_t> marks_;
-  std::map<std::uint64_t, PickleId> memo_;
+  std::vector<PickleId> memo_;                  // most writers number what they keep from 0 on
+  std::map<std::uint64_t, PickleId> far_memo_;  // other numbers
+  const std::size_t most_values_;
   bool known_ = true;
 };
 
@@ -200,13 +214,9 @@ Status PickleMachine::step_numbers(std::uint8_t code) {
       GRAFT_TRY_ASSIGN(const std::uint32_t size, in_.number<std::uint32_t>());
       return push_long(size);
     }
-    case 'G': {  // a double, most significant byte first
-      GRAFT_TRY_ASSIGN(const std::string_view bytes, in_.text(8));
-      std::uint64_t bits = 0;
-      for (const char byte : bytes) bits = bits << 8 | static_cast<std::uint8_t>(byte);
-      GRAFT_TRY(push(Kind::number));
-      at(stack_.back()).number = std::bit_cast<double>(bits);
-      return {};
+    case 'G': {  // a double, which no file of weights needs
+      GRAFT_TRY(in_.take(8).status());
+      return push(Kind::number);
     }
     case 'X':
     case 'T':
@@ -316,7 +326,7 @@ Status PickleMachine::step_containers(std::uint8_t code) {
       return put(k);
     }
     case 0x94:  // MEMOIZE
-      return put(memo_.size());
+      return put(memo_.size() + far_memo_.size());
     default: known_ = false; return {};
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,15 +21,15 @@ struct PickleValue {
   enum class Kind : std::uint8_t { none, boolean, integer, number, text, tuple, list, dict, global, call, persistent };
   Kind kind = Kind::none;
   std::int64_t integer = 0;  ///< booleans too
-  double number = 0;
-  std::string text;             ///< of a global "module name"; of a number that does not fit, its bytes
+  std::string text;  ///< of a global "module name", each cut to 32 bytes; of a number that does not fit, its bytes
   std::vector<PickleId> items;  ///< a tuple's or list's; of a call: callee, arguments, state (where it has one)
   std::vector<std::pair<PickleId, PickleId>> pairs;  ///< a dict's, and what a call's result was given as a dict
 };
 
 class Pickle {
  public:
-  /// Reads one pickle, and leaves `in` behind it. corrupt: what is none; unsupported: opcodes that data does not need.
+  /// Reads one pickle, and leaves `in` behind it. corrupt: what is none; unsupported: opcodes that data does not need,
+  /// and more values than files of weights have.
   static Result<Pickle> read(ByteReader& in);
 
   const PickleValue& root() const { return values_[root_]; }
@@ -39,7 +40,7 @@ class Pickle {
 
  private:
   friend class PickleMachine;
-  std::vector<PickleValue> values_;
+  std::deque<PickleValue> values_;  // grows without a copy of all
   PickleId root_ = 0;
 };
 

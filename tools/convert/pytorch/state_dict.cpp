@@ -17,10 +17,14 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr int kMaxDepth = 64;
-constexpr std::size_t kMaxVisits = 1 << 20;
+// A memo may put one dict into many others: this many entries are looked at, and four for each value of the pickle.
+constexpr std::size_t kMaxVisits = 1 << 16, kVisitsPerValue = 4;
+constexpr std::size_t kMaxNameBytes = 32 * 1024 * 1024;  // of all names together
 constexpr std::size_t kMaxTensors = 1 << 18;
-/// Views may share a storage, and a stride of 0 repeats it; far more numbers than the file holds are no weights.
-constexpr std::uint64_t kMaxGrowth = 8;
+constexpr std::size_t kMaxKey = 1024;  // of a storage, which every tensor looks for
+/// Views may share a storage, and a stride of 0 repeats it. All tensors together take at most this many times the file's
+/// size in memory, and this much more.
+constexpr std::uint64_t kMaxGrowth = 24, kMaxMore = 1 << 20;
 
 struct StorageType {
   const char* name;
@@ -42,7 +46,8 @@ using Storages = std::map<std::string, std::span<const std::byte>, std::less<>>;
 /// Finds tensors in what a pickle holds.
 class Collector {
  public:
-  Collector(const Pickle& pickle, const Storages& storages) : pickle_(pickle), storages_(storages) {}
+  Collector(const Pickle& pickle, const Storages& storages, std::uint64_t file_bytes)
+      : pickle_(pickle), storages_(storages), most_bytes_(kMaxGrowth * file_bytes + kMaxMore) {}
 
   Result<StateDict> run() {
     const PickleValue* dict = &pickle_.root();
@@ -101,7 +106,11 @@ class Collector {
   }
 
   Status collect(const PickleValue& v, const std::string& prefix, int depth) {
-    if (depth > kMaxDepth || ++visits_ > kMaxVisits) return unsupported("It is nested too deeply, or holds too much.");
+    const PickleValue* state = v.kind == Kind::call && v.items.size() == 3 ? &value(v.items[2]) : nullptr;
+    visits_ += 1 + v.pairs.size() + (state != nullptr ? state->pairs.size() : 0);
+    if (depth > kMaxDepth || visits_ > kMaxVisits + kVisitsPerValue * pickle_.count()) {
+      return unsupported("It is nested too deeply, or holds too much.");
+    }
     for (const auto& [key, item] : v.pairs) {
       if (value(key).kind != Kind::text) continue;
       const std::string name = cat(prefix, value(key).text);
@@ -112,11 +121,10 @@ class Collector {
         GRAFT_TRY(collect(value(item), name + ".", depth + 1));
       }
     }
-    if (v.kind != Kind::call || v.items.size() != 3) return {};
+    if (state == nullptr) return {};
     // A module as an object: its tensors and its modules stand in three dicts of its state.
-    const PickleValue& state = value(v.items[2]);
     for (const char* part : {"_parameters", "_buffers", "_modules"}) {
-      const PickleValue* dict = pickle_.find(state, part);
+      const PickleValue* dict = pickle_.find(*state, part);
       if (dict != nullptr) GRAFT_TRY(collect(*dict, prefix, depth + 1));
     }
     return {};
@@ -141,9 +149,10 @@ class Collector {
   }
 
   Result<std::vector<std::int64_t>> sizes(const PickleValue& v, const char* what) const {
-    if (v.kind == Kind::call && v.items.size() >= 2 && value(v.items[1]).items.size() == 1) {  // torch.Size(...)
-      return sizes(value(value(v.items[1]).items[0]), what);
-    }
+    const PickleValue& given = v.kind == Kind::call && v.items.size() >= 2 ? value(v.items[1]) : v;
+    return sizes_of(&given != &v && given.items.size() == 1 ? value(given.items[0]) : v, what);  // torch.Size(...)
+  }
+  Result<std::vector<std::int64_t>> sizes_of(const PickleValue& v, const char* what) const {
     if (v.kind != Kind::tuple && v.kind != Kind::list) return corrupt("Its ", what, " is missing.");
     if (v.items.size() > Shape::kMaxRank) return unsupported("It has ", v.items.size(), " axes.");
     std::vector<std::int64_t> out;
@@ -160,6 +169,8 @@ class Collector {
 
   Status add(const std::string& name, const PickleValue& call) {
     if (out_.tensors.size() >= kMaxTensors) return unsupported("It is one of more than ", kMaxTensors, ".");
+    name_bytes_ += name.size();
+    if (name_bytes_ > kMaxNameBytes) return unsupported("All names together have more than ", kMaxNameBytes, " bytes.");
     const PickleValue& given = value(call.items[1]);
     if (is_call_of(call, "torch._utils _rebuild_parameter")) {
       if (given.items.empty() || !is_tensor(value(given.items[0])) || value(given.items[0]).items == call.items) {
@@ -191,9 +202,9 @@ class Collector {
       return corrupt("It reaches beyond its storage, which holds ", elements, " numbers.");
     }
     if (*count == 0) return {};  // nothing to take
-    total_ += *count;
-    stored_ += from.bytes.size();
-    if (total_ > kMaxGrowth * (stored_ + 1024)) return corrupt("It repeats its numbers too often.");
+    const std::uint64_t width_here = is_float(from.type) ? sizeof(float) : sizeof(std::int64_t);
+    if (*count > (most_bytes_ - bytes_) / width_here) return corrupt("It repeats its numbers too often.");
+    bytes_ += *count * width_here;
     tensor.bytes = from.bytes.subspan(static_cast<std::uint64_t>(offset) * width);
     out_.tensors.push_back(std::move(tensor));
     return {};
@@ -209,8 +220,9 @@ class Collector {
   const Pickle& pickle_;
   const Storages& storages_;
   StateDict out_;
-  std::size_t visits_ = 0;
-  std::uint64_t total_ = 0, stored_ = 0;
+  std::size_t visits_ = 0, name_bytes_ = 0;
+  const std::uint64_t most_bytes_;
+  std::uint64_t bytes_ = 0;  // of all tensors, as contents() has them
 };
 
 Result<StateDict> read_archive(std::span<const std::byte> bytes) {
@@ -232,7 +244,7 @@ Result<StateDict> read_archive(std::span<const std::byte> bytes) {
   }
   ByteReader in(program);
   GRAFT_TRY_ASSIGN(const Pickle pickle, Pickle::read(in));
-  return Collector(pickle, storages).run();
+  return Collector(pickle, storages, bytes.size()).run();
 }
 
 /// What older PyTorch writes: a magic number, a version, facts of the machine, the pickle, keys, storages.
@@ -266,14 +278,15 @@ Result<StateDict> read_plain(std::span<const std::byte> bytes) {
   Storages storages;
   for (const PickleId id : keys.root().items) {
     const std::string& key = keys.value(id).text;
+    if (key.size() > kMaxKey) return corrupt("The key of a storage has ", key.size(), " bytes.");
     const auto width = widths.find(key);
     if (width == widths.end()) return unsupported("The storage \"", shown(key), "\" is of a type that is not read.");
     GRAFT_TRY_ASSIGN(const auto count, in.number<std::uint64_t>());
     if (count > in.left() / width->second) return corrupt("The storage \"", shown(key), "\" ends outside of the file.");
     GRAFT_TRY_ASSIGN(const auto contents, in.take(count * width->second));
-    storages.emplace(key, contents);
+    if (!storages.emplace(key, contents).second) return corrupt("The storage \"", shown(key), "\" is in it twice.");
   }
-  return Collector(pickle, storages).run();
+  return Collector(pickle, storages, bytes.size()).run();
 }
 
 template <class T>

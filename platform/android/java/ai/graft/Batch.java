@@ -52,4 +52,12 @@ public final class Batch {
     }
     return blocks;
   }
+
+  static Block[] inputs(Block[] blocks) {
+    return java.util.Arrays.copyOf(blocks, blocks.length - 1);
+  }
+
+  static Block target(Block[] blocks) {
+    return blocks[blocks.length - 1];
+  }
 }

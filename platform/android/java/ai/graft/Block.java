@@ -12,9 +12,9 @@ final class Block {
   final long offset;
   final long bytes;
   /** Null: bytes, of any type. */
-  final TensorInfo.Type type;
+  final Dtype type;
 
-  private Block(Object data, long offset, long bytes, TensorInfo.Type type) {
+  private Block(Object data, long offset, long bytes, Dtype type) {
     this.data = data;
     this.offset = offset;
     this.bytes = bytes;
@@ -23,13 +23,13 @@ final class Block {
 
   static Block of(Object data, String name) {
     if (data == null) throw new NullPointerException("\"" + name + "\" is null.");
-    if (data instanceof float[]) return new Block(data, 0, 4L * ((float[]) data).length, TensorInfo.Type.F32);
-    if (data instanceof int[]) return new Block(data, 0, 4L * ((int[]) data).length, TensorInfo.Type.I32);
+    if (data instanceof float[]) return new Block(data, 0, 4L * ((float[]) data).length, Dtype.F32);
+    if (data instanceof int[]) return new Block(data, 0, 4L * ((int[]) data).length, Dtype.I32);
     if (data instanceof ByteBuffer) return of((Buffer) data, ((ByteBuffer) data).order(), 1, null, name);
     if (data instanceof FloatBuffer) {
-      return of((Buffer) data, ((FloatBuffer) data).order(), 4, TensorInfo.Type.F32, name);
+      return of((Buffer) data, ((FloatBuffer) data).order(), 4, Dtype.F32, name);
     }
-    if (data instanceof IntBuffer) return of((Buffer) data, ((IntBuffer) data).order(), 4, TensorInfo.Type.I32, name);
+    if (data instanceof IntBuffer) return of((Buffer) data, ((IntBuffer) data).order(), 4, Dtype.I32, name);
     throw refused("\"" + name + "\" is of " + data.getClass().getName()
         + "; it must be a float[], an int[], a ByteBuffer, a FloatBuffer or an IntBuffer.");
   }
@@ -39,7 +39,14 @@ final class Block {
     return of(file.duplicate().order(ByteOrder.nativeOrder()), "memory");
   }
 
-  private static Block of(Buffer buffer, ByteOrder order, int size, TensorInfo.Type type, String name) {
+  /** The same of a copy. */
+  static Block ofBytes(byte[] bytes) {
+    ByteBuffer copy = ByteBuffer.allocateDirect(bytes.length);
+    copy.put(bytes).flip();
+    return ofBytes(copy);
+  }
+
+  private static Block of(Buffer buffer, ByteOrder order, int size, Dtype type, String name) {
     if (!buffer.isDirect()) throw refused("The buffer for \"" + name + "\" is not direct; give its array instead.");
     // A new ByteBuffer is big-endian: numbers put into it would arrive as others.
     if (order != ByteOrder.nativeOrder()) {
@@ -50,11 +57,11 @@ final class Block {
 
   /** Throws where this is not what `count` times `info` takes. */
   void check(TensorInfo info, long count) {
-    TensorInfo.Type taken = info.type == TensorInfo.Type.BOOL32 ? TensorInfo.Type.I32 : info.type;
+    Dtype taken = info.dtype == Dtype.BOOL32 ? Dtype.I32 : info.dtype;
     if (type != null && type != taken) {
-      String takes = taken == TensorInfo.Type.F32 ? "floats" : taken == TensorInfo.Type.I32 ? "ints" : "bytes of " + taken;
+      String takes = taken == Dtype.F32 ? "floats" : taken == Dtype.I32 ? "ints" : "bytes of " + taken;
       throw refused("\"" + info.name + "\" takes " + takes + "; "
-          + (type == TensorInfo.Type.F32 ? "floats" : "ints") + " were given.");
+          + (type == Dtype.F32 ? "floats" : "ints") + " were given.");
     }
     long wanted = info.bytes() * count;
     if (bytes == wanted) return;

@@ -25,6 +25,41 @@ final class Callbacks {
     return text == null && tokens == null ? null : new Callbacks(gate, text, tokens);
   }
 
+  interface Use<T> {
+    T by(long callbacks);
+  }
+
+  /** Native callbacks for the length of a call. */
+  static <T> T during(Callbacks callbacks, Use<T> use) {
+    long handle = create(callbacks);
+    try {
+      return use.by(handle);
+    } finally {
+      Jni.callbacksDestroy(handle);
+    }
+  }
+
+  interface Make<T extends Handle> {
+    T by(long callbacks);
+  }
+
+  /** Native callbacks that live as long as what `make` makes. */
+  static <T extends Handle> T within(Callbacks callbacks, Make<T> make) {
+    long handle = create(callbacks);
+    T made = null;
+    try {
+      made = make.by(handle);
+    } finally {
+      if (made == null) Jni.callbacksDestroy(handle);
+    }
+    made.own.keep(handle);
+    return made;
+  }
+
+  static long create(Callbacks callbacks) {
+    return Jni.callbacksCreate(callbacks, callbacks != null && callbacks.tokens != null);
+  }
+
   private interface Answer {
     boolean get() throws Exception;
   }
@@ -45,7 +80,7 @@ final class Callbacks {
   void onLog(int level, String message) {
     gate.beginService();
     try {
-      ((Context.Log) called).log(Context.LogLevel.values()[level], message);
+      ((Context.Log) called).log(LogLevel.values()[level], message);
     } catch (Throwable t) {
       gate.callbackThrew(t);
     } finally {
@@ -65,7 +100,7 @@ final class Callbacks {
 
   void onProgress(int stage, long done, long total) {
     answer(() -> {
-      ((Context.Progress) called).at(Context.Stage.values()[stage], done, total);
+      ((Context.Progress) called).at(Stage.values()[stage], done, total);
       return true;
     });
   }

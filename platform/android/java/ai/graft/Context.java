@@ -24,63 +24,32 @@ public final class Context extends Handle implements Closeable {
     void at(@NonNull Stage stage, long done, long total);
   }
 
-  /** What a call is at, and what is counted there; in the order of graft_stage. */
-  public enum Stage { KERNELS, SAMPLES, PROMPT, ANSWER, PLAN }
-
-  /** In the order of graft_log_level. */
-  public enum LogLevel { DEBUG, INFO, WARNING, ERROR }
-
-  /** What products of f32 values may become on matrix units; in the order of graft_matmul_precision. */
-  public enum MatmulPrecision { HIGHEST, HIGH, MEDIUM }
-
-  /** Of the device's work among that of all programs, where the driver has such; in the order of graft_priority. */
-  public enum Priority { MEDIUM, LOW, HIGH }
-
-  /** When a file's weights are compared with its checksums; in the order of graft_weight_check. */
-  public enum WeightCheck { ON_USE, AT_ONCE, NEVER }
-
-  /** What is not set has graft's default. */
-  public static final class Options extends Shown {
-    /** Index or part of the name of the Vulkan device; null: the best; "none": none, such a context forecasts. */
-    @Nullable public String device;
-    /** Loader or driver instead of the system's. */
-    @Nullable public String vulkanLibrary;
-    /** File for compiled pipelines; null: none. {@link Context#openCache} does that and more. */
-    @Nullable public String pipelineCache;
-    @Nullable public Log log;
-    @NonNull public LogLevel logLevel = LogLevel.INFO;
-    @NonNull public MatmulPrecision matmulPrecision = MatmulPrecision.HIGHEST;
-    @NonNull public Priority priority = Priority.MEDIUM;
-  }
-
   /** What a kernel did with a known answer. */
-  public static final class KernelVerdict extends Shown {
-    /** In the order of graft_kernel_verdict; UNTESTED: no probe uses it on this device. */
-    public enum Kind { PASSED, FAILED, UNTESTED }
-
+  public static final class KernelReport extends Shown {
     @NonNull public final String kernel;
+    /** UNTESTED: no probe uses it on this device. */
+    @NonNull public final KernelVerdict verdict;
     /** What was wrong, "" where nothing was. */
     @NonNull public final String why;
-    @NonNull public final Kind kind;
 
-    KernelVerdict(Record record) {
-      kernel = record.text();
-      why = record.text();
-      kind = Kind.values()[record.count()];
+    KernelReport(In in) {
+      kernel = in.text();
+      verdict = KernelVerdict.values()[in.count()];
+      why = in.text();
     }
   }
 
   public Context() {
-    this(new Options());
+    this(new ContextOptions());
   }
 
-  public Context(@NonNull Options options) {
+  public Context(@NonNull ContextOptions options) {
     Gate gate = new Gate();
-    long callbacks = Jni.callbacksCreate(Callbacks.of(gate, options.log));
+    long callbacks = Callbacks.create(Callbacks.of(gate, options.log));
     Owner made = null;
     gate.enter();
     try {
-      made = new Owner(this, null, gate, Jni.contextCreate(options, callbacks), "context", Jni::contextDestroy);
+      made = new Owner(this, null, gate, Jni.contextCreate(options.packed(null), callbacks), "context", Jni::contextDestroy);
       made.keep(callbacks);
       gate.rethrow();
     } catch (GraftException e) {
@@ -128,7 +97,7 @@ public final class Context extends Handle implements Closeable {
   /** From now on `told` is told how far calls are; null: nobody. What it throws comes out of the call, at its end. */
   public void setProgress(@Nullable Progress told) {
     own.run(p -> {
-      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, told));
+      long callbacks = Callbacks.create(Callbacks.of(own.gate, told));
       Jni.setProgress(p, callbacks);
       own.done(0);
       own.keepFor(0, callbacks);
@@ -150,7 +119,10 @@ public final class Context extends Handle implements Closeable {
 
   /** With skipSelfTest, kernels are used without a test; what is remembered of them still counts. */
   public void openCache(@NonNull String folder, boolean skipSelfTest) {
-    own.run(p -> Jni.openCache(p, folder, skipSelfTest));
+    CacheOptions options = new CacheOptions();
+    options.folder = folder;
+    options.skipSelfTest = skipSelfTest;
+    own.run(p -> Jni.contextOpenCache(p, options.packed(own)));
   }
 
   /** Loads a .graft file. Weights are mapped, not copied: do not change the file while the model lives. */
@@ -161,13 +133,12 @@ public final class Context extends Handle implements Closeable {
 
   @NonNull
   public Model load(@NonNull String path, @NonNull WeightCheck check) {
-    return load(path, check, false);
+    return load(path, checked(check));
   }
 
-  /** allowNonFinite: weights that hold NaN or infinity may be stored in this model and saved. */
   @NonNull
-  public Model load(@NonNull String path, @NonNull WeightCheck check, boolean allowNonFinite) {
-    return own.call(p -> new Model(own, Jni.modelLoad(p, path, check.ordinal(), allowNonFinite)));
+  public Model load(@NonNull String path, @NonNull ModelOptions options) {
+    return own.call(p -> new Model(own, Jni.modelOpen(p, path, options.packed(own))));
   }
 
   /**
@@ -177,49 +148,48 @@ public final class Context extends Handle implements Closeable {
    */
   @NonNull
   public Model load(int descriptor, long offset, long bytes, @NonNull WeightCheck check) {
-    if (offset < 0 || bytes < 0) throw new GraftException.InvalidArgument("An offset and a length must not be negative.");
     return own.call(
-        p -> new Model(own, Jni.modelLoadDescriptor(p, null, descriptor, offset, bytes, check.ordinal(), false)));
+        p -> new Model(own, Jni.modelOpenSource(p, null, descriptor, offset, bytes, checked(check).packed(own))));
   }
 
   /** A model in memory: the bytes of a direct buffer from position to limit, of which the model has a copy. */
   @NonNull
   public Model load(@NonNull ByteBuffer memory, @NonNull WeightCheck check) {
     Block block = Block.ofBytes(memory);
-    return own.call(p -> new Model(own, Jni.modelLoadMemory(p, null, block, check.ordinal(), false)));
+    return own.call(p -> new Model(own, Jni.modelOpenSource(p, block, 0, 0, 0, checked(check).packed(own))));
+  }
+
+  private static ModelOptions checked(WeightCheck check) {
+    ModelOptions options = new ModelOptions();
+    options.check = check;
+    return options;
   }
 
   /** Runs every kernel that this device may choose against a known answer; a minute on software Vulkan. */
   @NonNull
-  public List<KernelVerdict> selfTest() {
+  public List<KernelReport> selfTest() {
     return kernels(false);
   }
 
   /** What a context with a cache knows of them so far, without a test. */
   @NonNull
-  public List<KernelVerdict> knownKernels() {
+  public List<KernelReport> knownKernels() {
     return kernels(true);
   }
 
-  private List<KernelVerdict> kernels(boolean known) {
-    List<KernelVerdict> all = new ArrayList<>();
-    for (Record record : own.call(p -> Jni.kernels(p, known))) all.add(new KernelVerdict(record));
+  private List<KernelReport> kernels(boolean known) {
+    List<KernelReport> all = new ArrayList<>();
+    for (In in = new In(own.call(p -> Jni.kernels(p, known))); in.hasMore();) all.add(new KernelReport(in));
     return all;
   }
 
   /** The folder that a run is kept in; writable: to tag, prune and branch, and no trainer may have it open. */
   @NonNull
   public SnapshotStore openStore(@NonNull String folder, boolean writable, @Nullable Cipher cipher) {
-    return own.call(p -> {
-      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, cipher));
-      long store = 0;
-      try {
-        store = Jni.storeOpen(p, folder, writable, callbacks);
-      } finally {
-        if (store == 0) Jni.callbacksDestroy(callbacks);
-      }
-      return new SnapshotStore(own, store, callbacks);
-    });
+    StoreOptions options = new StoreOptions();
+    options.writable = writable;
+    return own.call(p -> Callbacks.within(Callbacks.of(own.gate, cipher),
+        callbacks -> new SnapshotStore(own, Jni.storeOpen(p, folder, options.packed(own), callbacks))));
   }
 
   @NonNull
@@ -230,15 +200,14 @@ public final class Context extends Handle implements Closeable {
   /** From the bytes of a file. */
   @NonNull
   public Delta loadDelta(@NonNull byte[] file) {
-    byte[] copy = file.clone();
-    return own.call(p -> new Delta(own, Jni.deltaLoadBytes(p, copy)));
+    Block block = Block.ofBytes(file);
+    return own.call(p -> new Delta(own, Jni.deltaLoadSource(p, block, 0, 0, 0)));
   }
 
   /** Of deltas of one base, which stay as they are. A tensor that a delta lacks did not change there. */
   @NonNull
-  public Delta average(@NonNull List<Delta> deltas, @NonNull Delta.AverageOptions options) {
-    return own.call(p -> new Delta(own,
-        Jni.deltaAverage(p, deltas.stream().mapToLong(delta -> delta.own.given(own)).toArray(), options)));
+  public Delta average(@NonNull List<Delta> deltas, @NonNull AverageOptions options) {
+    return own.call(p -> new Delta(own, Jni.deltaAverage(p, new Out(own).handles(deltas).bytes(), options.packed(own))));
   }
 
   /**
@@ -257,18 +226,17 @@ public final class Context extends Handle implements Closeable {
 
   /** The same for a model, also "text:FILE", "jsonl:FILE" and "folder:DIR". */
   @NonNull
-  public DataSet openData(@NonNull String spec, @NonNull DataSet.Options options) {
-    return own.call(p -> new DataSet(own,
-        Jni.dataOpenWith(p, spec, options, options.model == null ? 0 : options.model.own.given(own))));
+  public DataSet openData(@NonNull String spec, @NonNull DataOptions options) {
+    return own.call(p -> new DataSet(own, Jni.dataOpenWith(p, spec, options.packed(own))));
   }
 
   /** Samples in memory: the contents of each field as for {@link Batch}, of which the set has copies. */
   @NonNull
-  public DataSet dataOf(@NonNull List<DataSet.Field> fields, long samples, @NonNull Object... contents) {
+  public DataSet dataOf(@NonNull List<Field> fields, long samples, @NonNull Object... contents) {
     List<ByteBuffer> kept = new ArrayList<>();
     Block[] blocks = DataSet.copies(fields, samples, contents, kept);
     return own.call(p -> {
-      DataSet set = new DataSet(own, Jni.dataFromMemory(p, new DataSet.Parts(fields), blocks, samples));
+      DataSet set = new DataSet(own, Jni.dataFromMemory(p, new Out(own).list(fields).bytes(), blocks, samples));
       set.own.keepReachable(kept);
       return set;
     });
@@ -276,18 +244,9 @@ public final class Context extends Handle implements Closeable {
 
   /** Samples that the app makes; 0 of them: nobody knows how many, and they are shuffled through a buffer. */
   @NonNull
-  public DataSet dataBy(@NonNull List<DataSet.Field> fields, long samples, @NonNull DataSet.Reader reader) {
-    return own.call(p -> {
-      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, reader));
-      DataSet set = null;
-      try {
-        set = new DataSet(own, Jni.dataFromReader(p, new DataSet.Parts(fields), samples, callbacks));
-      } finally {
-        if (set == null) Jni.callbacksDestroy(callbacks);
-      }
-      set.own.keep(callbacks);
-      return set;
-    });
+  public DataSet dataBy(@NonNull List<Field> fields, long samples, @NonNull DataSet.Reader reader) {
+    return own.call(p -> Callbacks.within(Callbacks.of(own.gate, reader), callbacks ->
+        new DataSet(own, Jni.dataFromCallback(p, new Out(own).list(fields).bytes(), samples, callbacks))));
   }
 
   @Override

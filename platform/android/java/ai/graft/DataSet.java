@@ -6,7 +6,6 @@ import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 
 /**
@@ -14,68 +13,6 @@ import java.util.List;
  * Threads and closing: see {@link Context}.
  */
 public final class DataSet extends Handle implements Closeable {
-  /** What records of "jsonl:FILE" are; in the order of graft_preference. */
-  public enum Preference { NONE, PAIRS, LABELLED, GROUPS }
-
-  /** How a set is opened. */
-  public static final class Options extends Shown {
-    /** That the data is for: text becomes its tokens, labels its classes; null: nothing is known. */
-    @Nullable public Model model;
-    /** Samples as they are, without augmentation, and labels of the model's classes alone. */
-    public boolean evaluation;
-    /** Of samples of text, in tokens; 0: 128. */
-    public long length;
-    /** All samples of text say where their texts begin: {@link TrainerOptions#packedSequences}. */
-    public boolean sequenceStarts;
-    /** Samples from first on alone, count of them; 0: to the end. */
-    public long first;
-    public long count;
-    /** Samples hold several texts of `length` tokens each. */
-    @NonNull public Preference preference = Preference.NONE;
-    /** Of groups. */
-    @NonNull public Pooling pooling = Pooling.DEFAULT;
-  }
-
-  /** What a part of a sample is for; in the order of graft_field.is_label. */
-  public enum Role { INPUT, TARGET, WEIGHT }
-
-  /** One tensor of a sample. */
-  public static final class Field extends Shown {
-    @NonNull public final String name;
-    @NonNull public final TensorInfo.Type type;
-    /** Of one sample: without the batch. */
-    @NonNull public final long[] shape;
-    /** Inputs stand before targets, and these before a weight, one F32 of 0 or more. */
-    @NonNull public final Role role;
-    /** What the numbers of a label stand for; empty where nobody says. */
-    @NonNull public final List<String> classes;
-
-    public Field(@NonNull String name, @NonNull TensorInfo.Type type, @NonNull Role role, @NonNull long... shape) {
-      this(name, type, role, shape, Collections.emptyList());
-    }
-
-    private Field(String name, TensorInfo.Type type, Role role, long[] shape, List<String> classes) {
-      this.name = name;
-      this.type = type;
-      this.role = role;
-      this.shape = shape.clone();
-      this.classes = classes;
-    }
-
-    static Field of(Record record) {
-      TensorInfo.Type type = TensorInfo.Type.values()[record.count()];
-      Role role = Role.values()[record.count()];
-      String name = record.text();
-      List<String> classes = new ArrayList<>();
-      while (record.hasText()) classes.add(record.text());
-      return new Field(name, type, role, record.rest(), Collections.unmodifiableList(classes));
-    }
-
-    TensorInfo info() {
-      return new TensorInfo(name, type.ordinal(), shape, new String[0]);
-    }
-  }
-
   /** Makes samples, on graft's reading thread. */
   public interface Reader {
     /**
@@ -88,33 +25,6 @@ public final class DataSet extends Handle implements Closeable {
 
   DataSet(Owner context, long pointer) {
     own = context.child(this, pointer, "data set", Jni::dataDestroy);
-  }
-
-  /** How the parts of samples reach JNI. */
-  static final class Parts {
-    final String[] names;
-    final int[] types;
-    final int[] roles;
-    final int[] ranks;
-    final double[] dims;
-
-    Parts(List<Field> fields) {
-      int count = fields.size();
-      names = new String[count];
-      types = new int[count];
-      roles = new int[count];
-      ranks = new int[count];
-      List<Double> all = new ArrayList<>();
-      for (int i = 0; i < count; i++) {
-        Field field = fields.get(i);
-        names[i] = field.name;
-        types[i] = field.type.ordinal();
-        roles[i] = field.role.ordinal();
-        ranks[i] = field.shape.length;
-        for (long dim : field.shape) all.add((double) dim);
-      }
-      dims = all.stream().mapToDouble(Double::doubleValue).toArray();
-    }
   }
 
   /** Copies of contents, in memory that stays where it is. */
@@ -143,9 +53,14 @@ public final class DataSet extends Handle implements Closeable {
   /** What one sample consists of, in order. */
   @NonNull
   public List<Field> fields() {
-    List<Field> all = new ArrayList<>();
-    for (Record record : own.call(Jni::dataFields)) all.add(Field.of(record));
-    return all;
+    return own.call(p -> {
+      List<Field> all = new ArrayList<>();
+      for (long i = 0; i < Jni.dataFieldCount(p); i++) {
+        long field = i;
+        all.add(new Field(new In(Jni.dataField(p, field)), Lists.until(index -> Jni.dataClass(p, field, index))));
+      }
+      return all;
+    });
   }
 
   /**
@@ -158,8 +73,8 @@ public final class DataSet extends Handle implements Closeable {
 
   /** Batches of this set, which has one loader at a time. */
   @NonNull
-  public Loader loader(@NonNull Loader.Options options) {
-    return own.call(p -> new Loader(own, Jni.loaderCreate(p, options)));
+  public Loader loader(@NonNull LoaderOptions options) {
+    return own.call(p -> new Loader(own, Jni.loaderCreate(p, options.packed(own))));
   }
 
   @Override

@@ -1,12 +1,10 @@
 package ai.graft;
 
 import androidx.annotation.NonNull;
-import androidx.annotation.Nullable;
 import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -14,116 +12,40 @@ import java.util.List;
  * {@link Context#loadDelta} make it. Threads and closing: see {@link Context}.
  */
 public final class Delta extends Handle implements Closeable {
-  /** How its numbers are kept: INT8 in blocks with a scale, FIXED as integers modulo 2^32, for secure aggregation. */
-  public enum Coding { F32, BF16, INT8, FIXED }
-
-  public static final class Options extends Shown {
-    /** That training used: what an average weighs by. */
-    public long samples = 1;
-    /** Optimizer steps. */
-    public long localSteps;
-    @NonNull public Coding coding = Coding.F32;
-    /** Of FIXED: bits after the binary point, the same for all clients; 0 to 30. */
-    public int fixedBits = 8;
-    /** Of FIXED: clients whose integers must fit in a sum. */
-    public int room = 1024;
-    /** The whole delta is scaled to this L2 norm where it is longer; 0: not. */
-    public double clipNorm;
-    /** Normal noise of so many times clipNorm, from the system's entropy. */
-    public double noise;
-    /** A file that keeps what coding lost, to be added to the next round's delta; null: none. */
-    @Nullable public String residual;
-  }
-
-  public static final class AverageOptions extends Shown {
-    /** All clients weigh the same; otherwise by their samples. */
-    public boolean equal;
-    /** Of adapters, what their matrices multiply to is averaged and factored again, to `rank`; 0: the largest of them. */
-    public boolean products;
-    public int rank;
-    /** Normal noise on the clients' sum, of so many times clipNorm, what each was clipped to; with equal. */
-    public double noise;
-    public double clipNorm;
-  }
-
-  /** What a delta says of itself. */
-  public static final class Info extends Shown {
-    /** The weights that it was made for, as 32 hexadecimal digits, and their file's name. */
-    @NonNull public final String base;
-    @NonNull public final String baseFile;
-    /** It holds whole adapters, not changes. */
-    public final boolean ofAdapters;
-    /** Of all clients. */
-    public final long samples;
-    public final int clients;
-    public final long localSteps;
-    /** Of adapters; 0: none. */
-    public final int rank;
-    @NonNull public final Coding coding;
-    /** Of FIXED. */
-    public final int fixedBits;
-    public final long tensors;
-    public final long numbers;
-    /** Before it was clipped. */
-    public final double norm;
-    /** 0: it was not. */
-    public final double clipNorm;
-    /** Standard deviation of the noise in each number. */
-    public final double noise;
-    /** Of an average of products: share of the exact average's squared norm that its matrices hold. */
-    public final double kept;
-
-    Info(Record record) {
-      ofAdapters = record.flag();
-      samples = record.number();
-      clients = record.count();
-      localSteps = record.number();
-      rank = record.count();
-      coding = Coding.values()[record.count()];
-      fixedBits = record.count();
-      tensors = record.number();
-      numbers = record.number();
-      norm = record.real();
-      clipNorm = record.real();
-      noise = record.real();
-      kept = record.real();
-      base = record.text();
-      baseFile = record.text();
-    }
-  }
-
   /** Inside the gate. */
   Delta(Owner context, long pointer) {
     own = context.child(this, pointer, "delta", Jni::deltaDestroy);
   }
 
   @NonNull
-  public Info info() {
-    return new Info(own.call(Jni::deltaDescribe));
+  public DeltaInfo info() {
+    return In.one(own.call(Jni::deltaDescribe), DeltaInfo::new);
   }
 
   /** In the order of names. */
   @NonNull
   public List<TensorInfo> tensors() {
-    return Arrays.asList(own.call(Jni::deltaTensors));
+    return own.call(p -> Lists.of(In.one(Jni.deltaDescribe(p), DeltaInfo::new).tensors,
+        i -> In.one(Jni.deltaTensor(p, i), TensorInfo::new)));
   }
 
   /** Decoded numbers of a tensor, row-major. */
   @NonNull
   public float[] numbers(@NonNull String name) {
-    long count = 0;
+    long elements = 0;
     for (TensorInfo info : tensors()) {
-      if (info.name.equals(name)) count = info.bytes() / info.type.bytes();
+      if (info.name.equals(name)) elements = info.elements();
     }
-    long room = count;
-    return own.call(p -> Jni.deltaNumbers(p, name, room));
+    ByteBuffer room = View.room(4 * elements);
+    own.run(p -> Jni.deltaNumbers(p, name, room));
+    return View.floats(room);
   }
 
   /** The integers of a tensor of FIXED, in place: the app adds its masks to them, modulo 2^32, before it sends them. */
   @NonNull
   public IntBuffer integers(@NonNull String name) {
     return own.call(p -> {
-      ByteBuffer memory = Jni.deltaIntegers(p, name);
+      ByteBuffer memory = new In(Jni.deltaIntegers(p, name)).view();
       View.of(own, memory);  // the delta stays as long as the buffer
       return memory.order(ByteOrder.nativeOrder()).asIntBuffer();
     });
@@ -137,7 +59,7 @@ public final class Delta extends Handle implements Closeable {
   /** The file's bytes, to send. */
   @NonNull
   public byte[] bytes() {
-    return own.call(Jni::deltaBytes);
+    return own.call(p -> View.bytes(new In(Jni.deltaBytes(p)).view()));
   }
 
   /** Adds it, times `rate`, to the model, which must have no sessions, generators or trainers. */
@@ -145,7 +67,7 @@ public final class Delta extends Handle implements Closeable {
     own.run(p -> {
       long to = model.own.given(own);
       model.needNoChildren("weights");
-      Jni.deltaApply(p, to, rate);
+      Jni.deltaApply(to, p, rate);
     });
   }
 

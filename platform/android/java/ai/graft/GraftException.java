@@ -4,22 +4,6 @@ import androidx.annotation.NonNull;
 
 /** A call that failed: its status, and as message graft's full sentence about it. Each status has a subclass. */
 public class GraftException extends RuntimeException {
-  /** What kind of failure it is; in the order of graft_status. */
-  public enum Status {
-    OK,
-    INVALID_ARGUMENT,
-    NOT_FOUND,
-    IO_ERROR,
-    CORRUPT,
-    UNSUPPORTED,
-    OUT_OF_MEMORY,
-    DEVICE_ERROR,
-    DEVICE_LOST,
-    TIMEOUT,
-    CANCELLED,
-    INTERNAL
-  }
-
   /** The caller asked for something that cannot be. */
   public static final class InvalidArgument extends GraftException {
     InvalidArgument(String message) { super(Status.INVALID_ARGUMENT, message); }

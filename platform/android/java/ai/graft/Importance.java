@@ -2,7 +2,6 @@ package ai.graft;
 
 import androidx.annotation.NonNull;
 import java.io.Closeable;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -10,55 +9,6 @@ import java.util.List;
  * and closing: see {@link Context}.
  */
 public final class Importance extends Handle implements Closeable {
-  public static final class Options extends Shown {
-    /** Tokens of a chunk, each of which begins anew; 0: the model's own context, at most 512. */
-    public int context;
-    /** Most chunks of all texts together; 0: no limit. */
-    public long chunks;
-    /** Of the head's matrix, too. */
-    public boolean head;
-    /** Special tokens that are spelled out in texts become these. */
-    public boolean parseSpecial;
-    /** Bytes of device memory; 0: no limit. */
-    public long budget;
-    /** Goes on where the device was lost. */
-    public boolean recoverDevice;
-  }
-
-  /** How far it is. */
-  public static final class Progress extends Shown {
-    /** Tokens of a chunk. */
-    public final int context;
-    /** Chunks that were computed, and that were not. */
-    public final long chunks;
-    public final long waiting;
-    /** Tokens of texts that are in no chunk. */
-    public final long dropped;
-
-    Progress(Record record) {
-      context = record.count();
-      chunks = record.number();
-      waiting = record.number();
-      dropped = record.number();
-    }
-  }
-
-  /** One matrix. */
-  public static final class Matrix extends Shown {
-    /** Of the weight. */
-    @NonNull public final String name;
-    /** For each column, what it was multiplied with, squared. */
-    @NonNull public final double[] sums;
-    /** Over which they were added up. */
-    public final long tokens;
-
-    Matrix(Record record) {
-      name = record.text();
-      tokens = record.number();
-      sums = record.restOfReals();
-    }
-  }
-
   Importance(Owner model, long pointer) {
     own = model.child(this, pointer, "importance", Jni::importanceDestroy);
   }
@@ -71,8 +21,7 @@ public final class Importance extends Handle implements Closeable {
 
   /** The same of tokens. */
   public long add(@NonNull int[] tokens) {
-    int[] copy = tokens.clone();
-    return own.call(p -> Jni.importanceAddTokens(p, copy));
+    return own.call(p -> Jni.importanceAddTokens(p, new Out(own).array(tokens).bytes()));
   }
 
   /** Computes one chunk: how many still wait. */
@@ -81,21 +30,19 @@ public final class Importance extends Handle implements Closeable {
   }
 
   @NonNull
-  public Progress progress() {
-    return new Progress(own.call(Jni::importanceDescribe));
+  public ImportanceInfo progress() {
+    return In.one(own.call(Jni::importanceDescribe), ImportanceInfo::new);
   }
 
   /** The sums so far, in the model's order. */
   @NonNull
-  public List<Matrix> matrices() {
-    List<Matrix> all = new ArrayList<>();
-    for (Record record : own.call(Jni::importanceMatrices)) all.add(new Matrix(record));
-    return all;
+  public List<ImportanceMatrix> matrices() {
+    return own.call(p -> Lists.of(Jni.importanceCount(p), i -> In.one(Jni.importanceAt(p, i), ImportanceMatrix::new)));
   }
 
   @NonNull
   public Memory memory() {
-    return new Memory(own.call(Jni::importanceMemory));
+    return In.one(own.call(Jni::importanceMemory), Memory::new);
   }
 
   @Override

@@ -4,30 +4,10 @@ import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
 import java.io.Closeable;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.List;
 
 /** Batches of a data set, shuffled and read ahead; {@link DataSet#loader} makes it. Threads and closing: see {@link Context}. */
 public final class Loader extends Handle implements Closeable {
-  public static final class Options extends Shown {
-    /** Samples; 0: 32. */
-    public long batch = 32;
-    /** Of the order. */
-    public long seed;
-    /** Not shuffled. */
-    public boolean inOrder;
-    /** Leave out a last batch that is not full. */
-    public boolean dropLast;
-    /** 0: without end. */
-    public long epochs;
-    /** Samples that are shuffled together if the data set does not know its size. */
-    public long shuffleBuffer = 1024;
-    /** Bytes for batches and buffers; OutOfMemory where it does not suffice; 0: no limit. */
-    public long memoryLimit;
-    /** That read samples where each is a file; 0: as many as cores, 8 at most. */
-    public int readThreads;
-  }
-
   /** One batch. */
   public static final class Batch extends Shown {
     public final long samples;
@@ -36,13 +16,13 @@ public final class Loader extends Handle implements Closeable {
     /** The next batch is of another epoch. */
     public final boolean lastOfEpoch;
     /** Copies of the contents of each field, one sample after another, in native order. */
-    @NonNull public final List<ByteBuffer> fields = new ArrayList<>();
+    @NonNull public final List<ByteBuffer> fields;
 
-    Batch(Record record, ByteBuffer[] contents) {
-      samples = record.number();
-      epoch = record.number();
-      lastOfEpoch = record.flag();
-      for (ByteBuffer content : contents) fields.add(View.copy(content));
+    Batch(In in) {
+      samples = in.number();
+      epoch = in.number();
+      lastOfEpoch = in.flag();
+      fields = in.list(field -> View.copy(field.view()));
     }
   }
 
@@ -53,10 +33,7 @@ public final class Loader extends Handle implements Closeable {
   /** The next batch, to look at; null: the epochs are over. */
   @Nullable
   public Batch next() {
-    return own.call(p -> {
-      Record record = Jni.loaderNext(p);
-      return record == null ? null : new Batch(record, Jni.loaderFields(p));
-    });
+    return own.call(p -> In.one(Jni.loaderNext(p, own.parentPointer()), Batch::new));
   }
 
   @Override

@@ -5,8 +5,6 @@ import androidx.annotation.Nullable;
 import java.io.Closeable;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,54 +12,21 @@ import java.util.Objects;
 
 /** A loaded model. Threads and closing: see {@link Context}. */
 public final class Model extends Handle implements Closeable {
-  /** An entry point of the model: what it needs and what it gives; {@link Session.Options#signature}. */
-  public static final class Signature extends Shown {
+  /** An entry point of the model: what it needs and what it gives; {@link SessionOptions#signature}. */
+  public static final class EntryPoint extends Shown {
     @NonNull public final String name;
-    @NonNull public final List<String> inputs = new ArrayList<>();
-    @NonNull public final List<String> outputs = new ArrayList<>();
+    @NonNull public final List<String> inputs;
+    @NonNull public final List<String> outputs;
 
-    Signature(Record record) {
-      name = record.text();
-      int in = record.count();
-      int out = record.count();
-      for (int i = 0; i < in; i++) inputs.add(record.text());
-      for (int i = 0; i < out; i++) outputs.add(record.text());
+    private EntryPoint(long model, long index) {
+      Signature signature = In.one(Jni.modelSignature(model, index), Signature::new);
+      name = signature.name;
+      inputs = Lists.of(signature.inputCount, i -> nameOf(model, index, TensorKind.INPUTS, i));
+      outputs = Lists.of(signature.outputCount, i -> nameOf(model, index, TensorKind.OUTPUTS, i));
     }
-  }
 
-  /** Bytes of a weight that are not what the file's checksums say. */
-  public static final class Damage extends Shown {
-    @NonNull public final String weight;
-    /** In the file. */
-    public final long firstByte;
-    public final long lastByte;
-
-    Damage(Record record) {
-      weight = record.text();
-      firstByte = record.number();
-      lastByte = record.number();
-    }
-  }
-
-  /** What became of one node that was compared with double precision. */
-  public static final class NodeVerdict extends Shown {
-    @NonNull public final String node;
-    @NonNull public final String op;
-    /** Why it could not be compared; "" where it was. */
-    @NonNull public final String failure;
-    public final boolean passed;
-    /** Largest difference over the outputs' root mean square. */
-    public final double forward;
-    /** The same of gradients; -1: the op has none. */
-    public final double gradient;
-
-    NodeVerdict(Record record) {
-      node = record.text();
-      op = record.text();
-      failure = record.text();
-      passed = record.flag();
-      forward = record.real();
-      gradient = record.real();
+    private static String nameOf(long model, long index, TensorKind kind, long tensor) {
+      return In.one(Jni.modelSignatureTensor(model, index, kind.ordinal(), tensor), TensorInfo::new).name;
     }
   }
 
@@ -71,44 +36,42 @@ public final class Model extends Handle implements Closeable {
 
   @NonNull
   public List<TensorInfo> inputs() {
-    return tensors(0);
+    return tensors(TensorKind.INPUTS);
   }
 
   @NonNull
   public List<TensorInfo> outputs() {
-    return tensors(1);
+    return tensors(TensorKind.OUTPUTS);
   }
 
   /** In the file's order, by fully qualified name. */
   @NonNull
   public List<TensorInfo> namedParameters() {
-    return tensors(2);
+    return tensors(TensorKind.PARAMETERS);
   }
 
   /** Running statistics: training moves them. */
   @NonNull
   public List<TensorInfo> buffers() {
-    return tensors(3);
+    return tensors(TensorKind.BUFFERS);
   }
 
   /** Weights that are not trained. */
   @NonNull
   public List<TensorInfo> constants() {
-    return tensors(4);
+    return tensors(TensorKind.CONSTANTS);
   }
 
   /** Entry points beside all inputs and outputs together. */
   @NonNull
-  public List<Signature> signatures() {
-    List<Signature> all = new ArrayList<>();
-    for (Record record : own.call(Jni::signatures)) all.add(new Signature(record));
-    return all;
+  public List<EntryPoint> signatures() {
+    return own.call(p -> Lists.of(Jni.modelSignatureCount(p), i -> new EntryPoint(p, i)));
   }
 
   /** A parameter, a frozen weight or a running statistic, a float[] or an int[], row-major. */
   @NonNull
   public Object read(@NonNull String name) {
-    return own.call(p -> Jni.modelRead(p, name));
+    return own.call(p -> View.read(room -> Jni.modelRead(p, name, room)));
   }
 
   /** Other numbers in its place, as for {@link Batch}. */
@@ -122,35 +85,36 @@ public final class Model extends Handle implements Closeable {
 
   /** Keeps the names of the set's classes in the model, whose outputs stand for them from now on. */
   public void keepClasses(@NonNull DataSet set) {
-    own.run(p -> Jni.keepClasses(p, set.own.given(own)));
+    own.run(p -> Jni.modelKeepClasses(p, set.own.given(own)));
   }
 
   /** What the model's outputs stand for; empty where it does not say. */
   @NonNull
   public List<String> classes() {
-    return Arrays.asList(own.call(Jni::modelClasses));
+    return own.call(p -> Lists.until(i -> Jni.modelClass(p, i)));
   }
 
   /** Texts by key, in the model's file. */
   @NonNull
   public Map<String, String> metadata() {
-    Record record = own.call(Jni::metadata);
-    Map<String, String> all = new LinkedHashMap<>();
-    while (record.hasText()) {
-      String key = record.text();
-      all.put(key, record.text());
-    }
-    return all;
+    return own.call(p -> {
+      Map<String, String> all = new LinkedHashMap<>();
+      for (long i = 0; i < Jni.modelMetadataCount(p); i++) {
+        In in = new In(Jni.modelMetadataAt(p, i));
+        all.put(in.text(), in.text());
+      }
+      return all;
+    });
   }
 
   /** Null takes the key away. */
   public void setMetadata(@NonNull String key, @Nullable String value) {
-    own.run(p -> Jni.setMetadata(p, Objects.requireNonNull(key), value));
+    own.run(p -> Jni.modelSetMetadata(p, Objects.requireNonNull(key), value));
   }
 
-  /** Numbered as graft_tensor_kind. */
-  private List<TensorInfo> tensors(int kind) {
-    return Collections.unmodifiableList(Arrays.asList(own.call(p -> Jni.modelTensors(p, kind))));
+  private List<TensorInfo> tensors(TensorKind kind) {
+    return own.call(p -> Lists.of(Jni.modelCount(p, kind.ordinal()), i ->
+        In.one(Jni.modelTensor(p, kind.ordinal(), i), TensorInfo::new).named(axis -> Jni.modelDimension(p, kind.ordinal(), i, axis))));
   }
 
   /** Writes the model atomically: on failure the file is as it was. */
@@ -160,57 +124,63 @@ public final class Model extends Handle implements Closeable {
 
   /** Plans and records the model once. */
   @NonNull
-  public Session session(@NonNull Session.Options options) {
-    return own.call(p -> new Session(own, Jni.sessionCreate(p, options, Lists.of(options))));
+  public Session session(@NonNull SessionOptions options) {
+    return own.call(p -> new Session(own, Jni.sessionCreate(p, options.packed(own))));
   }
 
   @NonNull
   public Trainer trainer(@NonNull TrainerOptions options) {
-    return own.call(p -> new Trainer(own, Jni.trainerCreate(p, options, Lists.of(options, own))));
+    return own.call(p -> new Trainer(own, Jni.trainerCreate(p, options.packed(own))));
   }
 
-  /** What trainer(options) would take: in milliseconds, also without a device (Context.Options.device = "none"). */
+  /** What trainer(options) would take: in milliseconds, also without a device (ContextOptions.device = "none"). */
   @NonNull
   public Forecast forecast(@NonNull TrainerOptions options) {
-    return own.call(p -> Jni.forecast(p, options, Lists.of(options, own)));
+    return In.one(own.call(p -> Jni.forecastTraining(p, options.packed(own))), Forecast::new);
   }
 
   /** In the order of the graph; dimensions without a binding have the model's own size, else 1. */
   @NonNull
-  public List<Plan.Layer> layers(@NonNull Map<String, Long> bindings) {
-    List<Plan.Layer> all = new ArrayList<>();
-    for (Record record : own.call(p -> Jni.layers(p, new Lists(bindings)))) all.add(new Plan.Layer(record));
-    return all;
+  public List<Layer> layers(@NonNull Map<String, Long> bindings) {
+    return In.all(own.call(p -> Jni.modelLayers(p, new Out(own).bindings(bindings).bytes())), Layer::new);
   }
 
   /** What session(options) would do on the context's device, or on one of another kind (caps, as in "adreno-7xx"). */
   @NonNull
-  public Plan plan(@NonNull Session.Options options, @Nullable String caps) {
-    return own.call(p -> new Plan(Jni.planCreate(p, null, options, Lists.of(options), caps, false)));
+  public Plan plan(@NonNull SessionOptions options, @Nullable String caps) {
+    PlanOptions asked = new PlanOptions();
+    asked.session = options;
+    asked.caps = caps;
+    return plan(asked);
   }
 
   /** What trainer(options) would do; curve: also memory against work. */
   @NonNull
   public Plan plan(@NonNull TrainerOptions options, @Nullable String caps, boolean curve) {
-    return own.call(p -> new Plan(Jni.planCreate(p, options, null, Lists.of(options, own), caps, curve)));
+    PlanOptions asked = new PlanOptions();
+    asked.training = options;
+    asked.caps = caps;
+    asked.curve = curve;
+    return plan(asked);
+  }
+
+  /** What either would do. */
+  @NonNull
+  public Plan plan(@NonNull PlanOptions options) {
+    return own.call(p -> new Plan(Jni.planCreate(p, options.packed(own))));
   }
 
   /** Reads all weights of the file; what is not as its checksums say. It needs no device. */
   @NonNull
   public List<Damage> findDamage() {
-    List<Damage> all = new ArrayList<>();
-    for (Record record : own.call(Jni::findDamage)) all.add(new Damage(record));
-    return all;
+    return In.all(own.call(Jni::modelFindDamage), Damage::new);
   }
 
-  /**
-   * Runs the model in double precision on random inputs of this seed, and each node on the device, forward and backward. tolerance:
-   * largest error over the root mean square, as in 1e-4.
-   */
+  /** Runs the model in double precision on random inputs, and each node on the device, forward and backward. */
   @NonNull
-  public List<NodeVerdict> verify(@NonNull Map<String, Long> bindings, long seed, double tolerance) {
+  public List<NodeVerdict> verify(@NonNull VerifyOptions options) {
     List<NodeVerdict> all = new ArrayList<>();
-    for (Record record : own.call(p -> Jni.verify(p, new Lists(bindings), seed, tolerance))) all.add(new NodeVerdict(record));
+    for (In in = new In(own.call(p -> Jni.modelVerify(p, options.packed(own)))); in.hasMore();) all.add(new NodeVerdict(in));
     return all;
   }
 
@@ -219,62 +189,58 @@ public final class Model extends Handle implements Closeable {
    * each as for {@link Batch}, and "cotangent" where options.of has more than one element.
    */
   @NonNull
-  public Gradients gradients(@NonNull Gradients.Options options, @NonNull Map<String, ?> inputs) {
+  public Gradients gradients(@NonNull GradientOptions options, @NonNull Map<String, ?> inputs) {
     Block[] blocks = new Block[inputs.size()];
     int i = 0;
     for (Map.Entry<String, ?> input : inputs.entrySet()) blocks[i++] = Block.of(input.getValue(), input.getKey());
-    return own.call(p -> new Gradients(own, Jni.gradientsCompute(p, options, Names.of(options.wrt),
-        Names.of(options.bindings), Names.sizes(options.bindings), Names.of(inputs), blocks)));
+    return own.call(p -> new Gradients(own,
+        Jni.gradientsCompute(p, options.packed(own), new Out(own).texts(inputs.keySet()).bytes(), blocks)));
   }
 
   @NonNull
   public Generator generator() {
-    return generator(new Generator.Options());
+    return generator(new GeneratorOptions());
   }
 
   /** Throws Unsupported where the model is no language model that can go on token by token. */
   @NonNull
-  public Generator generator(@NonNull Generator.Options options) {
-    return own.call(p -> new Generator(own, Jni.generatorCreate(p, options)));
+  public Generator generator(@NonNull GeneratorOptions options) {
+    return own.call(p -> new Generator(own, Jni.generatorCreate(p, options.packed(own))));
   }
 
   /** For language models and encoders of texts. */
   @NonNull
-  public Embedder embedder(@NonNull Embedder.Options options) {
-    return own.call(p -> new Embedder(own, Jni.embedderCreate(p, options)));
+  public Embedder embedder(@NonNull EmbedderOptions options) {
+    return own.call(p -> new Embedder(own, Jni.embedderCreate(p, options.packed(own))));
   }
 
   /** For causal language models: plans one chunk of texts. */
   @NonNull
-  public Importance importance(@NonNull Importance.Options options) {
-    return own.call(p -> new Importance(own, Jni.importanceCreate(p, options)));
+  public Importance importance(@NonNull ImportanceOptions options) {
+    return own.call(p -> new Importance(own, Jni.importanceCreate(p, options.packed(own))));
   }
 
-  /** Of these weights, on all samples of a set that has no loader; training: the loss, the batch, bindings, the precision. */
+  /** Of these weights, on all samples of a set that has no loader; options.training: the loss, the batch, bindings, the precision. */
   @NonNull
-  public Evaluation evaluation(
-      @NonNull DataSet data, @NonNull Evaluation.Options options, @NonNull TrainerOptions training) {
-    return own.call(p -> new Evaluation(own,
-        Jni.evaluateModel(p, data.own.given(own), options, training, Lists.of(training, own))));
+  public Evaluation evaluation(@NonNull DataSet data, @NonNull EvaluationOptions options) {
+    return own.call(p -> new Evaluation(own, Jni.evaluateModel(p, data.own.given(own), options.packed(own))));
   }
 
   /**
-   * Whether this model may replace an old one, null: there is none. conditions, as in "accuracy>=0.9,loss<=0.5", must all hold, and
-   * each of these metrics be at most `margin` worse than the old model's. With a path it is then saved: there where it passed, else
-   * beside it with ".rejected" before the ending.
+   * Whether this model may replace an old one, null: there is none. All conditions must hold, and each of their metrics be at most
+   * options.margin worse than the old model's. With a path it is then saved: there where it passed, else beside it with ".rejected"
+   * before the ending.
    */
   @NonNull
-  public Evaluation.Gated gate(@NonNull DataSet data, @NonNull String conditions, @Nullable Model old, double margin,
-      @NonNull TrainerOptions training, @Nullable String path) {
-    long[][] lists = new long[3][];
-    return own.call(p -> new Evaluation.Gated(Jni.gate(p, old == null ? 0 : old.own.given(own), data.own.given(own), conditions,
-        margin, training, Lists.of(training, own), path, lists), lists));
+  public GateResult gate(@NonNull DataSet data, @Nullable Model old, @NonNull GateOptions options, @Nullable String path) {
+    return own.call(p -> In.one(Jni.gate(p, old == null ? 0 : old.own.given(own), data.own.given(own), options.packed(own), path),
+        GateResult::new));
   }
 
   /** These weights less those of `base`, a model of the same graph; where these have adapters, the adapters. */
   @NonNull
-  public Delta deltaFrom(@NonNull Model base, @NonNull Delta.Options options) {
-    return own.call(p -> new Delta(own.root(), Jni.deltaMake(base.own.given(own), p, options)));
+  public Delta deltaFrom(@NonNull Model base, @NonNull DeltaOptions options) {
+    return own.call(p -> new Delta(own.root(), Jni.deltaMake(base.own.given(own), p, options.packed(own))));
   }
 
   /** How the model's text becomes tokens; NotFound where it carries no tokenizer. */
@@ -290,7 +256,7 @@ public final class Model extends Handle implements Closeable {
   public void addAdapters(@NonNull String options, int seed) {
     own.run(p -> {
       needNoChildren();
-      Jni.addAdapters(p, options, seed);
+      Jni.modelAddAdapters(p, options, seed);
     });
   }
 
@@ -301,30 +267,18 @@ public final class Model extends Handle implements Closeable {
   public void addTokens(@NonNull String tokens) {
     own.run(p -> {
       needNoChildren();
-      Jni.addTokens(p, tokens);
+      Jni.modelAddTokens(p, tokens);
     });
-  }
-
-  /** How {@link #resizeHead} changes a head. */
-  public static final class HeadOptions extends Shown {
-    /** The output of the classes; null: the model's only one. */
-    @Nullable public String output;
-    /** All rows begin anew, and there may be fewer; else old rows keep their bits. */
-    public boolean replace;
-    /** Of new rows. */
-    public int seed;
-    /** Of the new classes (replace: of all), for a model that knows its classes by names. */
-    @NonNull public final List<String> classNames = new ArrayList<>();
   }
 
   /**
    * Another number of classes for the last layer. Old rows keep their bits, and new ones begin as in PyTorch. A run of
    * the model before can be continued by its checkpoint. Nothing made from this model may be open.
    */
-  public void resizeHead(long classes, @NonNull HeadOptions options) {
+  public void resizeHead(@NonNull HeadOptions options) {
     own.run(p -> {
       needNoChildren();
-      Jni.resizeHead(p, classes, options, options.classNames.toArray(new String[0]));
+      Jni.modelResizeHead(p, options.packed(own));
     });
   }
 
@@ -332,7 +286,7 @@ public final class Model extends Handle implements Closeable {
   public void loadAdapters(@Nullable String path) {
     own.run(p -> {
       needNoChildren();
-      Jni.loadAdapters(p, path);
+      Jni.modelLoadAdapters(p, path);
     });
   }
 
@@ -341,7 +295,7 @@ public final class Model extends Handle implements Closeable {
     Block block = Block.ofBytes(file);
     own.run(p -> {
       needNoChildren();
-      Jni.loadAdaptersMemory(p, block);
+      Jni.modelLoadAdaptersSource(p, block, 0, 0, 0);
     });
   }
 
@@ -350,7 +304,7 @@ public final class Model extends Handle implements Closeable {
     double[] factors = weights.values().stream().mapToDouble(Double::doubleValue).toArray();
     own.run(p -> {
       needNoChildren();
-      Jni.loadAdaptersTogether(p, Names.of(weights), factors);
+      Jni.modelLoadAdaptersTogether(p, new Out(own).texts(weights.keySet()).bytes(), new Out(own).array(factors).bytes());
     });
   }
 
@@ -361,13 +315,13 @@ public final class Model extends Handle implements Closeable {
   public void mergeAdapters(@Nullable String quantize) {
     own.run(p -> {
       needNoChildren();
-      Jni.mergeAdapters(p, quantize);
+      Jni.modelMergeAdapters(p, quantize);
     });
   }
 
   /** Writes the adapters alone, atomically. */
   public void saveAdapters(@NonNull String path) {
-    own.run(p -> Jni.saveAdapters(p, path));
+    own.run(p -> Jni.modelSaveAdapters(p, path));
   }
 
   private void needNoChildren() {

@@ -80,6 +80,11 @@ final class Owner extends PhantomReference<Object> {
     return pointer;
   }
 
+  /** Inside: of what this was made from, which stays as long as this, closed or not. */
+  long parentPointer() {
+    return parent.pointer;
+  }
+
   /** What the native object reads as long as it lives. */
   void keepReachable(Object kept) {
     reachable = kept;

@@ -4,45 +4,10 @@ import androidx.annotation.NonNull;
 import androidx.annotation.Nullable;
 import java.io.Closeable;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 
 /** A model planned and recorded for one set of sizes. Threads and closing: see {@link Context}. */
 public final class Session extends Handle implements Closeable {
-  public static final class Options extends Shown {
-    /** Every named dimension of the inputs, as in "batch". */
-    @NonNull public final Map<String, Long> bindings = new LinkedHashMap<>();
-    /** Bytes of device memory; 0: no limit. OutOfMemory where the plan needs more. */
-    public long budget;
-    /** Differentiate this value; null: forward only. */
-    @Nullable public String of;
-    /** With respect to these: outputs "grad:NAME". */
-    @NonNull public final List<String> wrt = new ArrayList<>();
-    @NonNull public Precision precision = Precision.F32;
-    /** Float inputs may hold NaN and infinity, which are an error otherwise. */
-    public boolean allowNonFinite;
-    /** Values on the way, by the source model's names, that are outputs as well. */
-    @NonNull public final List<String> fetch = new ArrayList<>();
-    /** With "of": batch norm by the batch's statistics, dropout at work; without the model's outputs. */
-    public boolean trainMode;
-    /** {@link #resize} will be called; the bindings are then the largest sizes. */
-    public boolean resizable;
-    /** One of the model's signatures: its outputs and no others; null: all outputs. */
-    @Nullable public String signature;
-    /** Inputs that are given as bytes or halves, by name; there are no gradients with respect to these. */
-    @NonNull public final Map<String, InputFormat> formats = new LinkedHashMap<>();
-    /** A call on which the device is lost opens it anew and is done there, to the same bits. */
-    public boolean recoverDevice;
-
-    @NonNull
-    public Options bind(@NonNull String dimension, long size) {
-      bindings.put(dimension, size);
-      return this;
-    }
-  }
-
   Session(Owner model, long pointer) {
     own = model.child(this, pointer, "session", Jni::sessionDestroy);
   }
@@ -53,7 +18,7 @@ public final class Session extends Handle implements Closeable {
    */
   public void setInput(@NonNull String name, @NonNull Object data) {
     Block block = Block.of(data, name);
-    own.run(p -> Jni.setInput(p, name, block));
+    own.run(p -> Jni.sessionSetInput(p, name, block));
   }
 
   /**
@@ -61,7 +26,7 @@ public final class Session extends Handle implements Closeable {
    * memory is what the largest need. All inputs are to be set again, unless nothing changes.
    */
   public void resize(@NonNull Map<String, Long> sizes) {
-    own.run(p -> Jni.sessionResize(p, Names.of(sizes), Names.sizes(sizes)));
+    own.run(p -> Jni.sessionResize(p, new Out(own).bindings(sizes).bytes()));
   }
 
   /** Gives all device memory back; the next call that needs the device builds everything again, to the same bits. */
@@ -85,30 +50,30 @@ public final class Session extends Handle implements Closeable {
    */
   @NonNull
   public ByteBuffer output(@NonNull String name) {
-    return own.call(p -> View.of(own, Jni.sessionOutput(p, name)));
+    return own.call(p -> View.of(own, new In(Jni.sessionOutput(p, name)).view()));
   }
 
   /** A copy of the same. */
   @NonNull
   public float[] floats(@NonNull String name) {
-    return own.call(p -> View.floats(Jni.sessionOutput(p, name)));
+    return own.call(p -> View.floats(new In(Jni.sessionOutput(p, name)).view()));
   }
 
   /** A copy of the same, of an integer output. */
   @NonNull
   public int[] ints(@NonNull String name) {
-    return own.call(p -> View.ints(Jni.sessionOutput(p, name)));
+    return own.call(p -> View.ints(new In(Jni.sessionOutput(p, name)).view()));
   }
 
   /** The shape of an output, after a run. */
   @NonNull
   public TensorInfo outputInfo(@NonNull String name) {
-    return own.call(p -> Jni.sessionOutputInfo(p, name));
+    return own.call(p -> TensorInfo.behind(Jni.sessionOutput(p, name)));
   }
 
   @NonNull
   public Memory memory() {
-    return new Memory(own.call(Jni::sessionMemory));
+    return In.one(own.call(Jni::sessionMemory), Memory::new);
   }
 
   /** Swaps the adapters of this session for those of a file; null: runs as without any. Nothing is planned anew. */
@@ -119,7 +84,7 @@ public final class Session extends Handle implements Closeable {
   /** The same from memory: the bytes of a direct buffer from position to limit. */
   public void swapAdaptersFrom(@NonNull ByteBuffer file) {
     Block block = Block.ofBytes(file);
-    own.run(p -> Jni.sessionSwapSource(p, block));
+    own.run(p -> Jni.sessionSwapAdaptersSource(p, block, 0, 0, 0));
   }
 
   @Override

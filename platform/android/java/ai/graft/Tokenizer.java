@@ -8,33 +8,6 @@ import java.util.Objects;
 
 /** Text as tokens, and conversations as prompts. Threads and closing: see {@link Context}. */
 public final class Tokenizer extends Handle implements Closeable {
-  /** What one speaker said: "system", "user" or "assistant". It forges no special token. */
-  public static final class Message extends Shown {
-    @NonNull public final String role;
-    @NonNull public final String text;
-
-    public Message(@NonNull String role, @NonNull String text) {
-      this.role = Objects.requireNonNull(role);
-      this.text = Objects.requireNonNull(text);
-    }
-  }
-
-  /** How a conversation becomes a prompt. */
-  public static final class ChatOptions extends Shown {
-    /** "alpaca", "chatml", "gemma", "llama2" or "llama3"; null: the model's own. */
-    @Nullable public String format;
-    /** The conversation as it is; else with what makes the assistant speak next. */
-    public boolean complete;
-    /** For the model's own template, as JSON: in place of the list, [{"role": ..., "content": ..., "tool_calls": ...}, ...]. */
-    @Nullable public String messages;
-    /** Functions that the model may call, a list. */
-    @Nullable public String tools;
-    /** What it may refer to, a list. */
-    @Nullable public String documents;
-    /** An object of whatever else the template reads. */
-    @Nullable public String variables;
-  }
-
   Tokenizer(Owner model, long pointer) {
     // It needs the model no longer: the model's adapters may change meanwhile.
     own = model.sibling(this, pointer, "tokenizer", Jni::tokenizerDestroy);
@@ -42,7 +15,7 @@ public final class Tokenizer extends Handle implements Closeable {
 
   /** How many tokens there are: ids are 0 to one less. */
   public int size() {
-    return own.call(Jni::tokenizerSize);
+    return (int) (long) own.call(Jni::tokenizerSize);
   }
 
   /** The id of the token that is spelled so in the vocabulary; -1 where there is none. */
@@ -61,7 +34,10 @@ public final class Tokenizer extends Handle implements Closeable {
   @NonNull
   public int[] encode(@NonNull String text, boolean bare, boolean parseSpecial) {
     Objects.requireNonNull(text);
-    return own.call(p -> Jni.encode(p, text, bare, parseSpecial));
+    EncodeOptions options = new EncodeOptions();
+    options.bare = bare;
+    options.parseSpecial = parseSpecial;
+    return own.call(p -> new In(Jni.tokenizerEncode(p, text, options.packed(own))).ints());
   }
 
   /** Special tokens leave nothing. */
@@ -73,8 +49,10 @@ public final class Tokenizer extends Handle implements Closeable {
   /** continued: the tokens go on with a text, and keep the space that they begin with. */
   @NonNull
   public String decode(@NonNull int[] tokens, boolean spellSpecial, boolean continued) {
-    int[] copy = tokens.clone();
-    return own.call(p -> Jni.decode(p, copy, spellSpecial, continued));
+    DecodeOptions options = new DecodeOptions();
+    options.spellSpecial = spellSpecial;
+    options.continued = continued;
+    return own.call(p -> Jni.tokenizerDecode(p, new Out(own).array(tokens).bytes(), options.packed(own)));
   }
 
   /**
@@ -83,38 +61,30 @@ public final class Tokenizer extends Handle implements Closeable {
    * "llama3"; null: the model's own.
    */
   @NonNull
-  public int[] chat(@NonNull List<Message> messages, @Nullable String format) {
+  public int[] chat(@NonNull List<ChatMessage> messages, @Nullable String format) {
     return chat(messages, options(format));
   }
 
   @NonNull
-  public int[] chat(@NonNull List<Message> messages, @NonNull ChatOptions options) {
-    return own.call(p -> Jni.chatEncode(p, roles(messages), texts(messages), options));
+  public int[] chat(@NonNull List<ChatMessage> messages, @NonNull ChatOptions options) {
+    return own.call(p -> new In(Jni.chatEncode(p, new Out(own).list(messages).bytes(), options.packed(own))).ints());
   }
 
   /** The same as text, to look at. */
   @NonNull
-  public String chatText(@NonNull List<Message> messages, @Nullable String format) {
+  public String chatText(@NonNull List<ChatMessage> messages, @Nullable String format) {
     return chatText(messages, options(format));
   }
 
   @NonNull
-  public String chatText(@NonNull List<Message> messages, @NonNull ChatOptions options) {
-    return own.call(p -> Jni.chatRender(p, roles(messages), texts(messages), options));
+  public String chatText(@NonNull List<ChatMessage> messages, @NonNull ChatOptions options) {
+    return own.call(p -> Jni.chatRender(p, new Out(own).list(messages).bytes(), options.packed(own)));
   }
 
   private static ChatOptions options(String format) {
     ChatOptions options = new ChatOptions();
     options.format = format;
     return options;
-  }
-
-  private static String[] roles(List<Message> messages) {
-    return messages.stream().map(m -> m.role).toArray(String[]::new);
-  }
-
-  private static String[] texts(List<Message> messages) {
-    return messages.stream().map(m -> m.text).toArray(String[]::new);
   }
 
   @Override

@@ -13,7 +13,7 @@ public final class Trainer extends Handle implements Closeable {
 
   Trainer(Owner model, long pointer) {
     own = model.child(this, pointer, "trainer", Jni::trainerDestroy);
-    parts = Jni.trainerSample(pointer);
+    parts = Lists.until(i -> In.one(Jni.trainerSample(pointer, i), TensorInfo::new)).toArray(new TensorInfo[0]);
   }
 
   /**
@@ -29,7 +29,8 @@ public final class Trainer extends Handle implements Closeable {
   @NonNull
   public Metrics trainStep(@NonNull Batch batch) {
     Block[] blocks = batch.blocks(parts);
-    return own.call(p -> Jni.trainStep(p, blocks, batch.samples()));
+    return In.one(
+        own.call(p -> Jni.trainStep(p, Batch.inputs(blocks), Batch.target(blocks), batch.samples())), Metrics::new);
   }
 
   /** For a model of one input and a classifier's labels, one a sample. */
@@ -45,7 +46,7 @@ public final class Trainer extends Handle implements Closeable {
   @Nullable
   public Metrics microStep(@NonNull Batch batch) {
     Block[] blocks = batch.blocks(parts);
-    return own.call(p -> Jni.microStep(p, blocks, batch.samples()));
+    return own.call(p -> perhaps(Jni.trainMicroStep(p, Batch.inputs(blocks), Batch.target(blocks), batch.samples())));
   }
 
   /**
@@ -54,32 +55,39 @@ public final class Trainer extends Handle implements Closeable {
    */
   @Nullable
   public Metrics trainNext(@NonNull Loader loader) {
-    return own.call(p -> Jni.trainNext(p, loader.own.given(own)));
+    return own.call(p -> perhaps(Jni.trainNext(p, loader.own.given(own))));
+  }
+
+  /** Whether there are metrics, and they. */
+  private static Metrics perhaps(byte[] packed) {
+    In in = new In(packed);
+    return in.flag() ? new Metrics(in) : null;
   }
 
   /** Of the weights as they are now. More than the loss and the accuracy needs {@link TrainerOptions#predictions}. */
   @NonNull
-  public Evaluation evaluation(@NonNull DataSet data, @NonNull Evaluation.Options options) {
-    return own.call(p -> new Evaluation(own, Jni.evaluateTrainer(p, data.own.given(own), options)));
+  public Evaluation evaluation(@NonNull DataSet data, @NonNull EvaluationOptions options) {
+    return own.call(p -> new Evaluation(own, Jni.evaluateTrainer(p, data.own.given(own), options.packed(own))));
   }
 
   /** Notes an evaluation of the weights as they are now, which becomes part of the run's state. Between two steps. */
   @NonNull
-  public Evaluation.Verdict observe(@NonNull Evaluation evaluation, @NonNull Evaluation.Watch watch) {
-    return own.call(p -> new Evaluation.Verdict(Jni.observe(p, evaluation.own.given(own), watch)));
+  public Verdict observe(@NonNull Evaluation evaluation, @NonNull WatchOptions watch) {
+    return own.call(p -> In.one(Jni.trainerObserve(p, evaluation.own.given(own), watch.packed(own)), Verdict::new));
   }
 
   /** Loss and accuracy on all samples of a set that has no loader. */
   @NonNull
   public Metrics evaluate(@NonNull DataSet data) {
-    return own.call(p -> Jni.evaluateData(p, data.own.given(own)));
+    return own.call(p -> In.one(Jni.evaluateData(p, data.own.given(own)), Metrics::new));
   }
 
   /** Loss and accuracy without training: dropout off, running statistics used. Any number of samples. */
   @NonNull
   public Metrics evaluate(@NonNull Batch batch) {
     Block[] blocks = batch.blocks(parts);
-    return own.call(p -> Jni.evaluate(p, blocks, batch.samples()));
+    return In.one(
+        own.call(p -> Jni.evaluate(p, Batch.inputs(blocks), Batch.target(blocks), batch.samples())), Metrics::new);
   }
 
   @NonNull
@@ -90,32 +98,32 @@ public final class Trainer extends Handle implements Closeable {
   /** A copy of a value of TrainerOptions.fetch as the last step computed it, for all its samples. */
   @NonNull
   public float[] fetch(@NonNull String name) {
-    return own.call(p -> View.floats(Jni.fetch(p, name)));
+    return own.call(p -> View.floats(new In(Jni.trainerFetch(p, name)).view()));
   }
 
   /** Copies the trained parameters into the model, for {@link Model#save} and for new sessions. */
   public void store() {
-    own.run(Jni::store);
+    own.run(Jni::trainerStore);
   }
 
   /** The same with the running means of the parameters (TrainerOptions.ema), which evaluations are of. */
   public void storeEma() {
-    own.run(Jni::storeEma);
+    own.run(Jni::trainerStoreEma);
   }
 
   @NonNull
   public Memory memory() {
-    return new Memory(own.call(Jni::trainerMemory));
+    return In.one(own.call(Jni::trainerMemory), Memory::new);
   }
 
   /** Between two steps: plans anew for another budget in bytes (0: none); the run goes on where it is. */
   public void setBudget(long bytes) {
-    own.run(p -> Jni.setBudget(p, bytes));
+    own.run(p -> Jni.trainerSetBudget(p, bytes));
   }
 
   /** The same for a budget that gives so many bytes back: for onTrimMemory. */
   public void trim(long bytes) {
-    own.run(p -> Jni.trim(p, bytes));
+    own.run(p -> Jni.trainerTrim(p, bytes));
   }
 
   /**
@@ -123,7 +131,7 @@ public final class Trainer extends Handle implements Closeable {
    * that needs it builds everything again, and the run goes on to the same bits.
    */
   public void pause() {
-    own.run(Jni::pause);
+    own.run(Jni::trainerPause);
   }
 
   /** Nothing to do where it is not paused. OutOfMemory where the device has not the memory now: ask again. */
@@ -133,18 +141,18 @@ public final class Trainer extends Handle implements Closeable {
 
   /** As it is now, before schedule and groups. */
   public double learningRate() {
-    return own.call(Jni::learningRate);
+    return own.call(Jni::trainerLearningRate);
   }
 
   /** From the next step on. Between two steps. */
   public void setLearningRate(double rate) {
-    own.run(p -> Jni.setLearningRate(p, rate));
+    own.run(p -> Jni.trainerSetLearningRate(p, rate));
   }
 
   /** A parameter as training has made it so far, a float[] or an int[], row-major. */
   @NonNull
   public Object read(@NonNull String name) {
-    return own.call(p -> Jni.trainerRead(p, name));
+    return own.call(p -> View.read(room -> Jni.trainerRead(p, name, room)));
   }
 
   /** Between two steps: other numbers in its place, as for {@link Batch}. The optimizer's state stays. */
@@ -155,19 +163,17 @@ public final class Trainer extends Handle implements Closeable {
 
   /** How often the device was short of memory and training went on by itself with another plan. */
   public long shortages() {
-    return own.call(Jni::shortages);
+    return own.call(Jni::trainerShortages);
   }
 
   /** Keeps the run in a folder from now on, and with resume goes on from what is there. */
   @NonNull
-  public Checkpoint openCheckpoint(@NonNull Checkpoint.Options options) {
+  public CheckpointInfo openCheckpoint(@NonNull CheckpointOptions options) {
     return own.call(p -> {
-      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, options.cipher));
-      Checkpoint opened = null;
+      long callbacks = Callbacks.create(Callbacks.of(own.gate, options.cipher));
+      CheckpointInfo opened = null;
       try {
-        opened = Jni.openCheckpoint(p, options, Names.of(options.metadata),
-            options.metadata.values().toArray(new String[0]), callbacks,
-            options.loader == null ? 0 : options.loader.own.given(own));
+        opened = In.one(Jni.checkpointOpen(p, options.packed(own), callbacks), CheckpointInfo::new);
       } finally {
         if (opened == null) Jni.callbacksDestroy(callbacks);
       }
@@ -183,12 +189,12 @@ public final class Trainer extends Handle implements Closeable {
 
   /** A tagged snapshot stays until it is pruned. */
   public void saveCheckpoint(@Nullable String tag) {
-    own.run(p -> Jni.saveCheckpoint(p, tag));
+    own.run(p -> Jni.checkpointSave(p, tag));
   }
 
   /** Waits until all is on storage and closes the folder. Takes no snapshot. */
   public void closeCheckpoint() {
-    own.run(Jni::closeCheckpoint);
+    own.run(Jni::checkpointClose);
   }
 
   /** Bytes of the app's own in each further snapshot (its place in the data, say). */
@@ -198,8 +204,8 @@ public final class Trainer extends Handle implements Closeable {
 
   /** The same of one worker; 0: what all share. */
   public void setCheckpointData(int worker, @NonNull byte[] data) {
-    byte[] copy = data.clone();
-    own.run(p -> Jni.setCheckpointData(p, worker, copy));
+    Block block = Block.ofBytes(data);
+    own.run(p -> Jni.checkpointSetData(p, worker, block));
   }
 
   /** What was set, or saved with the snapshot that was resumed; null where nothing was. */
@@ -212,7 +218,7 @@ public final class Trainer extends Handle implements Closeable {
   public byte[] checkpointData(int worker) {
     return own.call(p -> {
       try {
-        return Jni.checkpointData(p, worker);
+        return View.bytes(new In(Jni.checkpointData(p, worker)).view());
       } catch (GraftException.NotFound e) {
         return null;
       }
@@ -221,14 +227,10 @@ public final class Trainer extends Handle implements Closeable {
 
   /** A new run from old weights: a snapshot's (number or tag; null: the newest) parameters, no optimizer state. */
   public void warmStart(@NonNull String folder, @Nullable String snapshot, @Nullable Cipher cipher) {
-    own.run(p -> {
-      long callbacks = Jni.callbacksCreate(Callbacks.of(own.gate, cipher));
-      try {
-        Jni.warmStart(p, folder, snapshot, callbacks);
-      } finally {
-        Jni.callbacksDestroy(callbacks);
-      }
-    });
+    own.run(p -> Callbacks.during(Callbacks.of(own.gate, cipher), callbacks -> {
+      Jni.warmStart(p, folder, snapshot, callbacks);
+      return null;
+    }));
   }
 
   @Override

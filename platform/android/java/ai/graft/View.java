@@ -23,6 +23,31 @@ final class View {
     return out;
   }
 
+  static byte[] bytes(ByteBuffer memory) {
+    byte[] out = new byte[memory.remaining()];
+    memory.get(out);
+    return out;
+  }
+
+  /** Memory that native code fills. */
+  static ByteBuffer room(long bytes) {
+    if (bytes <= Integer.MAX_VALUE) return ByteBuffer.allocateDirect((int) bytes);
+    throw new GraftException.Unsupported("The value takes " + bytes + " bytes, more than a ByteBuffer can hold.");
+  }
+
+  interface Reader {
+    /** A packed TensorInfo; with room also its numbers. */
+    byte[] into(ByteBuffer room);
+  }
+
+  /** A float[] or an int[]. */
+  static Object read(Reader reader) {
+    TensorInfo info = In.one(reader.into(null), TensorInfo::new);
+    ByteBuffer room = room(info.bytes());
+    reader.into(room);
+    return info.dtype == Dtype.F32 ? (Object) floats(room) : ints(room);
+  }
+
   /** A copy of the same in memory of its own. */
   static ByteBuffer copy(ByteBuffer memory) {
     ByteBuffer out = ByteBuffer.allocateDirect(memory.remaining()).order(ByteOrder.nativeOrder());

@@ -10,12 +10,12 @@ import kotlinx.coroutines.flow.flowOn
 import kotlinx.coroutines.withContext
 
 /** Pieces of the text as they become certain. Whoever stops collecting ends the text with its next piece. */
-fun Generator.pieces(prompt: String, sampling: Generator.Sampling = Generator.Sampling()): Flow<String> =
+fun Generator.pieces(prompt: String, sampling: GenerateOptions = GenerateOptions()): Flow<String> =
   channelFlow<String> {
     generate(prompt, sampling) { piece -> trySendBlocking(piece).isSuccess }
   }.flowOn(Dispatchers.IO)
 
-suspend fun Generator.awaitText(prompt: String, sampling: Generator.Sampling = Generator.Sampling()): String =
+suspend fun Generator.awaitText(prompt: String, sampling: GenerateOptions = GenerateOptions()): String =
   withContext(Dispatchers.IO) { generate(prompt, sampling, null) }
 
 suspend fun Session.awaitRun() = withContext(Dispatchers.IO) { run() }

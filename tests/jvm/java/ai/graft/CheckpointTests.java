@@ -32,7 +32,7 @@ final class CheckpointTests {
       Tests.folder = Paths.get(arguments[0]);
       try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
            Trainer trainer = model.trainer(kept())) {
-        Checkpoint.Options options = new Checkpoint.Options(arguments[1]);
+        CheckpointOptions options = new CheckpointOptions(arguments[1]);
         options.every = 4;
         trainer.openCheckpoint(options);
         trainer.setCheckpointData(new byte[] {1, 2, 3});
@@ -82,9 +82,9 @@ final class CheckpointTests {
     check(child.waitFor() != 0, "the child was killed");
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
          Trainer trainer = model.trainer(kept())) {
-      Checkpoint.Options options = new Checkpoint.Options(folder.toString());
+      CheckpointOptions options = new CheckpointOptions(folder.toString());
       options.resume = true;
-      Checkpoint at = trainer.openCheckpoint(options);
+      CheckpointInfo at = trainer.openCheckpoint(options);
       // Steps are journalled before trainStep returns; the snapshot of step 4 is written by a thread.
       check(at.step == 4 || at.step == 0, "the snapshot's step: " + at.step);
       equal(7L, at.step + at.journalled, "the journal's last step");
@@ -98,7 +98,7 @@ final class CheckpointTests {
     Path folder = fresh("sealed");
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
       try (Trainer trainer = model.trainer(kept())) {
-        Checkpoint.Options options = new Checkpoint.Options(folder.toString());
+        CheckpointOptions options = new CheckpointOptions(folder.toString());
         options.metadata.put("note", "a-plain-marker");
         options.cipher = cipher(1);
         trainer.openCheckpoint(options);
@@ -118,7 +118,7 @@ final class CheckpointTests {
         check(!contents.contains("plain-marker") && !contents.contains("another-marker"), path + " is sealed");
       }
       try (Trainer trainer = model.trainer(kept())) {
-        Checkpoint.Options options = new Checkpoint.Options(folder.toString());
+        CheckpointOptions options = new CheckpointOptions(folder.toString());
         options.resume = true;
         options.cipher = cipher(2);
         GraftException refused = thrown(GraftException.InvalidArgument.class, "The key is not the one",
@@ -132,7 +132,7 @@ final class CheckpointTests {
         equal(1L, trainer.trainStep(x(0), labels(0)).step, "a warm start begins anew");
       }
       try (Trainer trainer = model.trainer(kept())) {
-        Checkpoint.Options options = new Checkpoint.Options(folder.toString());
+        CheckpointOptions options = new CheckpointOptions(folder.toString());
         options.resume = true;
         options.from = "five";
         options.cipher = cipher(1);
@@ -166,7 +166,7 @@ final class CheckpointTests {
     };
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
          Trainer trainer = model.trainer(kept())) {
-      Checkpoint.Options options = new Checkpoint.Options(folder.toString());
+      CheckpointOptions options = new CheckpointOptions(folder.toString());
       options.cipher = cipher;
       trainer.openCheckpoint(options);
       trainer.trainStep(x(0), labels(0));

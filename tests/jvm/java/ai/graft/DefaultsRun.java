@@ -44,7 +44,7 @@ public final class DefaultsRun {
   /** OPTIMIZER[@FILE]. */
   private static TrainerOptions read(String text) throws IOException, ReflectiveOperationException {
     String[] parts = text.split("@", 2);
-    TrainerOptions options = new TrainerOptions(TrainerOptions.Optimizer.values()[Integer.parseInt(parts[0])]);
+    TrainerOptions options = new TrainerOptions(Optimizer.values()[Integer.parseInt(parts[0])]);
     if (parts.length == 2) {
       for (String line : Files.readAllLines(Paths.get(parts[1]))) {
         String[] pair = line.split("=", 2);
@@ -59,7 +59,7 @@ public final class DefaultsRun {
     try (Context context = new Context()) {
       for (int i = 2; i < arguments.length; i += 3) {
         TrainerOptions options = read(arguments[i + 1]);
-        options.loss = TrainerOptions.Loss.values()[Integer.parseInt(arguments[i])];
+        options.loss = Loss.values()[Integer.parseInt(arguments[i])];
         try {
           train(context, arguments[0], arguments[1], options, arguments[i + 2]);
         } catch (RuntimeException problem) {
@@ -72,13 +72,13 @@ public final class DefaultsRun {
   }
 
   private static void train(Context context, String path, String spec, TrainerOptions options, String out) {
-    DataSet.Options kind = new DataSet.Options();
+    DataOptions kind = new DataOptions();
     try (Model model = context.load(path)) {
       kind.model = model;
       try (DataSet set = context.openData(spec, kind)) {
         options.batch = 4;
         options.data = set;
-        Loader.Options batches = new Loader.Options();
+        LoaderOptions batches = new LoaderOptions();
         batches.batch = 4;
         batches.epochs = 1;
         batches.seed = Integer.toUnsignedLong(options.seed);

@@ -21,16 +21,25 @@ final class EvaluateTests {
   private static DataSet data(Context context) {
     int[] labels = Tests.ints("labels.i32");
     return context.dataOf(
-        Arrays.asList(new DataSet.Field("x", TensorInfo.Type.F32, DataSet.Role.INPUT, Tests.INPUTS),
-            new DataSet.Field("label", TensorInfo.Type.I32, DataSet.Role.TARGET)),
+        Arrays.asList(new Field("x", Dtype.F32, Field.Role.INPUT, Tests.INPUTS),
+            new Field("label", Dtype.I32, Field.Role.TARGET)),
         labels.length, floats("batches.f32"), labels);
   }
 
-  private static Evaluation.Options asked() {
-    Evaluation.Options options = new Evaluation.Options();
+  private static EvaluationOptions asked(TrainerOptions training) {
+    EvaluationOptions options = new EvaluationOptions();
     options.metrics = "f1,accuracy";
     options.confusion = true;
     options.outcomes = true;
+    options.training = training;
+    return options;
+  }
+
+  private static GateOptions conditions(String conditions, double margin) {
+    GateOptions options = new GateOptions();
+    options.conditions = conditions;
+    options.margin = margin;
+    options.training = new TrainerOptions();
     return options;
   }
 
@@ -38,14 +47,14 @@ final class EvaluateTests {
     TrainerOptions usual = new TrainerOptions();
     try (Context context = Tests.context(); Model base = context.load(file("mlp.graft"));
          Model trained = context.load(file("trained.graft")); DataSet set = data(context);
-         Evaluation before = base.evaluation(set, asked(), usual); Evaluation now = trained.evaluation(set, asked(), usual)) {
+         Evaluation before = base.evaluation(set, asked(usual)); Evaluation now = trained.evaluation(set, asked(usual))) {
       List<Double> numbers = new ArrayList<>(Arrays.asList(now.totals().loss, now.totals().accuracy));
-      for (Evaluation.Metric metric : now.metrics()) {
+      for (MetricValue metric : now.metrics()) {
         numbers.add(metric.value);
         for (double one : metric.byClass) numbers.add(one);
       }
       for (long count : now.confusion()) numbers.add((double) count);
-      Evaluation.Comparison compared = now.compare(before);
+      Comparison compared = now.compare(before);
       for (long count : new long[] {compared.onlyOld, compared.onlyNew, compared.changed.length, compared.lost.length}) {
         numbers.add((double) count);
       }
@@ -54,9 +63,9 @@ final class EvaluateTests {
       equal(compared.rows, compared.classes.stream().mapToLong(one -> one.rows).sum(), "rows of classes");
       check(Evaluation.metricNames().contains("f1"), "names of metrics");
       thrown(GraftException.InvalidArgument.class, "speed", () -> {
-        Evaluation.Options wrong = asked();
+        EvaluationOptions wrong = asked(usual);
         wrong.metrics = "speed";
-        trained.evaluation(set, wrong, usual).close();
+        trained.evaluation(set, wrong).close();
       });
     }
   }
@@ -65,20 +74,20 @@ final class EvaluateTests {
     Path out = fresh("gate.graft");
     try (Context context = Tests.context(); Model base = context.load(file("mlp.graft"));
          Model trained = context.load(file("trained.graft")); DataSet set = data(context)) {
-      Evaluation.Gated gated = trained.gate(set, "accuracy>=0.2", base, 1, new TrainerOptions(), out.toString());
+      GateResult gated = trained.gate(set, base, conditions("accuracy>=0.2", 1), out.toString());
       check(gated.passed && Files.exists(out) && !Double.isNaN(gated.before), "the gate: " + gated.reason);
-      gated = trained.gate(set, "accuracy>=0.99", null, 0, new TrainerOptions(), null);
+      gated = trained.gate(set, null, conditions("accuracy>=0.99", 0), null);
       check(!gated.passed && gated.reason.contains("accuracy"), gated.reason);
       TrainerOptions options = Tests.trainerOptions();
       options.predictions = true;
-      options.schedule = TrainerOptions.Schedule.PLATEAU;
-      Evaluation.Watch watch = new Evaluation.Watch();
+      options.schedule = Schedule.PLATEAU;
+      WatchOptions watch = new WatchOptions();
       watch.best = "f1";
       watch.plateau = "loss";
       watch.patience = 0;
-      try (Trainer trainer = trained.trainer(options); Evaluation made = trainer.evaluation(set, asked())) {
+      try (Trainer trainer = trained.trainer(options); Evaluation made = trainer.evaluation(set, asked(null))) {
         check(trainer.observe(made, watch).best, "the first is the best");
-        Evaluation.Verdict verdict = trainer.observe(made, watch);
+        Verdict verdict = trainer.observe(made, watch);
         check(!verdict.best && verdict.slower && verdict.learningRate < 0.05, "the same again");
         equal(made.totals().loss, trainer.evaluate(set).loss, "the loss");
       }
@@ -91,21 +100,21 @@ final class EvaluateTests {
     Path out = fresh("federated.graft");
     try (Context context = Tests.context(); Model base = context.load(file("mlp.graft"));
          Model updated = context.load(file("trained.graft"))) {
-      Delta.Options options = new Delta.Options();
+      DeltaOptions options = new DeltaOptions();
       options.samples = 48;
-      options.coding = Delta.Coding.INT8;
+      options.coding = DeltaCoding.INT8;
       options.clipNorm = 0.5;
       Delta delta = updated.deltaFrom(base, options);
       equal(bytes("delta.bin"), delta.bytes(), "its bytes");
       equal(48L, delta.info().samples, "samples");
-      equal(Delta.Coding.INT8, delta.info().coding, "the coding");
+      equal(DeltaCoding.INT8, delta.info().coding, "the coding");
       String name = delta.tensors().get(0).name;
       delta.save(sent.toString());
       Delta again = context.loadDelta(sent.toString());
       equal(delta.numbers(name), context.loadDelta(delta.bytes()).numbers(name), "numbers");
-      Delta.Options plain = new Delta.Options();
+      DeltaOptions plain = new DeltaOptions();
       plain.samples = 16;
-      Delta average = context.average(Arrays.asList(again, updated.deltaFrom(base, plain)), new Delta.AverageOptions());
+      Delta average = context.average(Arrays.asList(again, updated.deltaFrom(base, plain)), new AverageOptions());
       average.applyTo(base, 0.5);
       base.save(out.toString());
       equal(bytes("federated.graft"), Files.readAllBytes(out), "the averaged file");
@@ -115,7 +124,7 @@ final class EvaluateTests {
       try (Session session = updated.session(Tests.fourSamples())) {
         thrown(IllegalStateException.class, "weights", () -> delta.applyTo(updated, 1));
       }
-      plain.coding = Delta.Coding.FIXED;
+      plain.coding = DeltaCoding.FIXED;
       plain.fixedBits = 16;
       Delta fixed = updated.deltaFrom(context.load(file("mlp.graft")), plain);
       IntBuffer integers = fixed.integers(name);
@@ -133,7 +142,7 @@ final class EvaluateTests {
   public static void vectorsAndImportanceAreThoseOfTheCppApi() {
     try (Context context = Tests.context(); Model model = context.load(file("letters.graft"));
          Tokenizer tokenizer = model.tokenizer()) {
-      Embedder.Options options = new Embedder.Options();
+      EmbedderOptions options = new EmbedderOptions();
       options.pooling = Pooling.MEAN;
       options.normalize = true;
       options.length = 16;
@@ -150,7 +159,7 @@ final class EvaluateTests {
         check(embedder.memory().total > 0, "memory");
         thrown(GraftException.InvalidArgument.class, "", () -> embedder.embed("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
       }
-      Importance.Options asked = new Importance.Options();
+      ImportanceOptions asked = new ImportanceOptions();
       asked.context = 16;
       try (Importance importance = model.importance(asked)) {
         StringBuilder text = new StringBuilder();
@@ -171,21 +180,21 @@ final class EvaluateTests {
       options.batch = 4;
       Plan plan = model.plan(options, null, true);
       List<Long> numbers = new ArrayList<>();
-      for (Plan.Node n : plan.nodes) {
+      for (PlanNode n : plan.nodes) {
         numbers.addAll(Arrays.asList((long) n.name.length(), n.flops, n.bytes, (long) n.dispatches));
       }
-      for (Plan.Value v : plan.values) numbers.addAll(Arrays.asList(v.offset, v.bytes, (long) v.first, (long) v.last));
-      for (Plan.Point p : plan.curve) numbers.addAll(Arrays.asList(p.bytes, (long) p.recomputed));
-      for (Plan.Layer l : model.layers(java.util.Collections.singletonMap("batch", 4L))) {
+      for (PlanValue v : plan.values) numbers.addAll(Arrays.asList(v.offset, v.bytes, (long) v.first, (long) v.last));
+      for (PlanPoint p : plan.curve) numbers.addAll(Arrays.asList(p.bytes, (long) p.recomputed));
+      for (Layer l : model.layers(java.util.Collections.singletonMap("batch", 4L))) {
         numbers.addAll(Arrays.asList(l.parameters, l.bytes, l.flops));
       }
       equal(Tests.longs("plan.i64"), numbers.stream().mapToLong(Long::longValue).toArray(), "the plan");
-      equal(model.forecast(options).memory.total, plan.forecast.memory.total, "its forecast");
+      equal(model.forecast(options).total, plan.forecast.total, "its forecast");
       check(!model.plan(Tests.fourSamples(), "adreno-7xx").nodes.isEmpty(), "a phone's plan");
       equal(0, model.findDamage().size(), "damage");
-      List<Model.NodeVerdict> verdicts = model.verify(java.util.Collections.singletonMap("batch", 2L), 1, 1e-4);
+      List<NodeVerdict> verdicts = model.verify(new VerifyOptions().bind("batch", 2));
       check(!verdicts.isEmpty() && verdicts.stream().allMatch(one -> one.passed), "verdicts on nodes");
-      check(Device.all().stream().anyMatch(one -> one.name.equals(context.deviceName())), "the device");
+      check(Device.all().stream().anyMatch(one -> one.info.name.equals(context.deviceName())), "the device");
       thrown(GraftException.InvalidArgument.class, "", context::knownKernels);
     }
   }
@@ -195,11 +204,11 @@ final class EvaluateTests {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
       TrainerOptions options = Tests.trainerOptions();
       options.checkpoints = true;
-      Checkpoint.Options kept = new Checkpoint.Options(folder.toString());
+      CheckpointOptions kept = new CheckpointOptions(folder.toString());
       kept.metadata.put("app", "mine");
       try (DataSet set = data(context)) {
         options.data = set;
-        Loader.Options order = new Loader.Options();
+        LoaderOptions order = new LoaderOptions();
         order.batch = Tests.SAMPLES;
         order.inOrder = true;
         order.epochs = 1;
@@ -215,12 +224,12 @@ final class EvaluateTests {
         try (SnapshotStore store = context.openStore(folder.toString(), true, null)) {
           equal(3, store.snapshots().size(), "snapshots, and that of the beginning");
           equal(1L, store.snapshot("one").step, "its step");
-          equal(Arrays.asList("one"), store.snapshots().get(1).tags, "its tags");
+          equal("one", store.snapshots().get(1).tags, "its tags");
           equal("mine", store.metadata("one", "app"), "metadata");
           thrown(GraftException.NotFound.class, "", () -> store.metadata("one", "nothing"));
           check(store.verify().isEmpty(), "problems: " + store.verify());
           check(store.differences("one", null).stream().anyMatch(
-              one -> one.difference == SnapshotStore.Difference.CHANGED), "nothing changed");
+              one -> one.difference == Difference.CHANGED), "nothing changed");
           check(store.restore("one", model) > 0, "tensors");
           store.tag("one", "again");
           store.untag("one", "again");

@@ -15,8 +15,8 @@ final class GenerateTests {
   }
 
   /** As bindings_oracle draws. */
-  static Generator.Sampling sampling() {
-    Generator.Sampling sampling = new Generator.Sampling();
+  static GenerateOptions sampling() {
+    GenerateOptions sampling = new GenerateOptions();
     sampling.maxTokens = 12;
     sampling.temperature = 1.5;
     sampling.seed = 11;
@@ -32,7 +32,7 @@ final class GenerateTests {
       equal(wanted(), pieces.toString(), "its pieces");
       int[] left = {3};
       equal(wanted().substring(0, 3), generator.generate("abc", sampling(), piece -> --left[0] > 0), "ended early");
-      Generator.Sampling stopped = sampling();
+      GenerateOptions stopped = sampling();
       stopped.stop.add(wanted().substring(4, 6));
       equal(wanted().substring(0, wanted().indexOf(wanted().substring(4, 6))), generator.generate("abc", stopped, null),
           "until a stop");
@@ -77,21 +77,21 @@ final class GenerateTests {
         equal("abc", tokenizer.decode(abc), "there and back");
         equal(17, tokenizer.size(), "tokens");
         check(tokenizer.find("a") >= 0 && tokenizer.find("nothing") == -1, "tokens by their spelling");
-        Generator.Generated said = generator.generate(abc, sampling(), null);
+        Generated said = generator.generate(abc, sampling(), null);
         equal(wanted(), said.text, "the text");
-        equal(Generator.Reason.MAX_TOKENS, said.reason, "why it ended");
+        equal(StopReason.MAX_TOKENS, said.reason, "why it ended");
         equal(abc.length, said.promptTokens, "tokens of the prompt");
         equal(12, said.tokens.length, "tokens of the text");
         generator.generate("abc", sampling(), piece -> false);
-        equal(Generator.Reason.LISTENER, generator.last().reason, "why the other ended");
+        equal(StopReason.CALLBACK, generator.last().reason, "why the other ended");
         thrown(GraftException.InvalidArgument.class, "", () -> generator.generate(new int[] {99}, sampling(), null));
         thrown(GraftException.InvalidArgument.class, "", () -> generator.generate(new int[0], sampling(), null));
         thrown(GraftException.InvalidArgument.class, "", () -> tokenizer.decode(new int[] {-1}));
         thrown(NullPointerException.class, "", () -> tokenizer.encode(null));
-        java.util.List<Tokenizer.Message> talk = java.util.Arrays.asList(new Tokenizer.Message("user", "abc"));
+        java.util.List<ChatMessage> talk = java.util.Arrays.asList(new ChatMessage("user", "abc"));
         check(tokenizer.chatText(talk, "chatml").contains("user\nabc"), tokenizer.chatText(talk, "chatml"));
         thrown(GraftException.InvalidArgument.class, "nobody", () -> tokenizer.chatText(
-            java.util.Arrays.asList(new Tokenizer.Message("nobody", "abc")), "chatml"));
+            java.util.Arrays.asList(new ChatMessage("nobody", "abc")), "chatml"));
       }
     }
   }

@@ -23,13 +23,13 @@ import java.util.Map;
 
 /** Several texts, teachers, data sets, and what a model says of itself. */
 final class MoreTests {
-  private static Generator.Sampling sampling() {
-    Generator.Sampling sampling = new Generator.Sampling();
+  private static GenerateOptions sampling() {
+    GenerateOptions sampling = new GenerateOptions();
     sampling.maxTokens = 8;
     sampling.temperature = 1.5;
     sampling.seed = 11;
-    sampling.logitBias.put(2, 3f);
-    sampling.logitBias.put(4, Float.NEGATIVE_INFINITY);
+    sampling.bias.put(2, 3f);
+    sampling.bias.put(4, Float.NEGATIVE_INFINITY);
     sampling.logProbabilities = true;
     sampling.mostProbable = 2;
     sampling.grammar = "root ::= [a-f]+";
@@ -37,9 +37,9 @@ final class MoreTests {
   }
 
   public static void severalTextsAtOnceAreThoseOfTheCppApi() {
-    Generator.Options options = new Generator.Options();
+    GeneratorOptions options = new GeneratorOptions();
     options.context = 40;
-    options.cache = Generator.CacheFormat.F16;
+    options.cache = CacheFormat.F16;
     options.sequences = 2;
     try (Context context = Tests.context(); Model model = context.load(file("letters.graft"));
          Generator generator = model.generator(options)) {
@@ -66,9 +66,7 @@ final class MoreTests {
         if (one.id == first) equal(one.text.tokens.length, tokens.size(), "its tokens");
         texts.append(one.text.text).append('\n');
         for (float one1 : one.text.logProbabilities) sure.add(one1);
-        for (List<Generator.Probability> beside : one.text.mostProbable) {
-          for (Generator.Probability p : beside) sure.add(p.logProbability);
-        }
+        for (TokenProbability p : one.text.mostProbable) sure.add(p.logProbability);
       }
       equal(new String(bytes("several.txt"), StandardCharsets.UTF_8), texts.toString(), "the texts");
       float[] wanted = floats("several.f32");
@@ -83,7 +81,7 @@ final class MoreTests {
         while (generator.step() != 0) generator.memory();
       });
       // A grammar that is none fails where it is asked for.
-      Generator.Sampling bad = sampling();
+      GenerateOptions bad = sampling();
       bad.grammar = "root ::=";
       bad.jsonSchema = "{}";
       thrown(GraftException.InvalidArgument.class, "", () -> generator.submit("abc", bad, null, null));
@@ -95,7 +93,7 @@ final class MoreTests {
     Path out = fresh("taught.graft");
     double[] losses = doubles("taught.f64");
     try (Context context = Tests.context(); Model model = context.load(file("letters.graft"))) {
-      DataSet.Options asked = new DataSet.Options();
+      DataOptions asked = new DataOptions();
       asked.model = model;
       asked.length = 12;
       TrainerOptions options = new TrainerOptions();
@@ -106,7 +104,7 @@ final class MoreTests {
       try (DataSet set = context.openData("text:" + file("letters.txt"), asked)) {
         options.data = set;
         options.teacher = context.load(file("teacher.graft"));
-        Loader.Options order = new Loader.Options();
+        LoaderOptions order = new LoaderOptions();
         order.batch = 2;
         order.seed = 7;
         order.epochs = 9;
@@ -127,9 +125,9 @@ final class MoreTests {
     Files.delete(out);
   }
 
-  private static List<DataSet.Field> fields() {
-    return Arrays.asList(new DataSet.Field("x", TensorInfo.Type.F32, DataSet.Role.INPUT, Tests.INPUTS),
-        new DataSet.Field("label", TensorInfo.Type.I32, DataSet.Role.TARGET));
+  private static List<Field> fields() {
+    return Arrays.asList(new Field("x", Dtype.F32, Field.Role.INPUT, Tests.INPUTS),
+        new Field("label", Dtype.I32, Field.Role.TARGET));
   }
 
   /** The samples of the oracle in their order, by memory and by a function: the trained file of the C++ API. */
@@ -147,10 +145,10 @@ final class MoreTests {
                              });
         equal((long) labels.length, set.samples(), "samples");
         equal("label", set.fields().get(1).name, "a field");
-        equal(DataSet.Role.TARGET, set.fields().get(1).role, "its role");
+        equal(Field.Role.TARGET, set.fields().get(1).role, "its role");
         TrainerOptions options = Tests.trainerOptions();
         options.data = set;
-        Loader.Options order = new Loader.Options();
+        LoaderOptions order = new LoaderOptions();
         order.batch = Tests.SAMPLES;
         order.inOrder = true;
         order.epochs = 1;
@@ -174,7 +172,7 @@ final class MoreTests {
   public static void batchesAndReadersThatFail() {
     try (Context context = Tests.context()) {
       DataSet set = context.dataOf(fields(), 4, Tests.direct(x(0)), labels(0));
-      Loader.Options order = new Loader.Options();
+      LoaderOptions order = new LoaderOptions();
       order.batch = 3;
       order.inOrder = true;
       order.epochs = 1;
@@ -212,14 +210,14 @@ final class MoreTests {
       options.groups.add(new ParameterGroup("fc1.*"));
       options.groups.get(0).learningRateScale = 0.5;
       options.groups.get(0).weightDecay = 0;
-      List<Context.Stage> stages = new ArrayList<>();
+      List<Stage> stages = new ArrayList<>();
       context.setProgress((stage, done, total) -> stages.add(stage));
       try (Trainer trainer = model.trainer(options)) {
         thrown(IllegalStateException.class, "weights", () -> model.write("fc1.weight", weights));
         equal(0.05, trainer.learningRate(), "the rate");
         trainer.setLearningRate(0.01);
         equal(0.01, trainer.trainStep(x(0), labels(0)).learningRate, "another rate");
-        check(stages.contains(Context.Stage.SAMPLES), "no progress was told: " + stages);
+        check(stages.contains(Stage.SAMPLES), "no progress was told: " + stages);
         context.setProgress(null);
         trainer.write("fc1.weight", weights);
         equal(weights, trainer.read("fc1.weight"), "a trainer's weights");
@@ -238,11 +236,11 @@ final class MoreTests {
   /** Bytes that stand for the numbers of the C++ API's outputs. */
   public static void takesBytesForNumbers() {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
-      InputFormat format = new InputFormat(InputFormat.Element.U8);
+      InputFormat format = new InputFormat(Element.U8);
       format.scale = new float[] {0.5f};
       format.offset = new float[] {-1};
-      Session.Options asked = Tests.fourSamples();
-      asked.formats.put("x", format);
+      SessionOptions asked = Tests.fourSamples();
+      asked.inputs.put("x", format);
       byte[] raw = new byte[Tests.SAMPLES * Tests.INPUTS];
       float[] same = new float[raw.length];
       for (int i = 0; i < raw.length; i++) same[i] = 0.5f * (raw[i] = (byte) (i % 7)) - 1;
@@ -302,29 +300,31 @@ final class MoreTests {
 
   public static void aHeadGetsClasses() {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
-      Model.HeadOptions options = new Model.HeadOptions();
+      HeadOptions options = new HeadOptions();
       options.seed = 3;
       options.output = "y";
-      model.resizeHead(5, options);
+      options.classes = 5;
+      model.resizeHead(options);
       equal(5L, model.outputs().get(0).shape[1], "classes");
-      thrown(GraftException.InvalidArgument.class, "5 classes, and 5 were asked for", () -> model.resizeHead(5, options));
+      thrown(GraftException.InvalidArgument.class, "5 classes, and 5 were asked for", () -> model.resizeHead(options));
       options.replace = true;
       options.classNames.add("owl");
       options.classNames.add("lynx");
-      model.resizeHead(2, options);
+      options.classes = 2;
+      model.resizeHead(options);
       equal("[\"owl\",\"lynx\"]", model.metadata().get("data.classes"), "their names");
     }
   }
 
   public static void textsShowWhatIsInThem() {
-    Session.Options options = new Session.Options();
+    SessionOptions options = new SessionOptions();
     options.wrt.add("fc1.weight");
     check(options.toString().contains("wrt=[fc1.weight]"), options.toString());
     Context context = Tests.context();
     equal("Context", context.toString(), "an open context");
     Model model = context.load(file("mlp.graft"));
     String memory = model.forecast(Tests.trainerOptions()).toString();
-    check(memory.startsWith("Forecast(memory=Memory(weights="), memory);
+    check(memory.startsWith("Forecast(weights="), memory);
     context.cancel();
     context.uncancel();
     Session session = model.session(Tests.fourSamples());

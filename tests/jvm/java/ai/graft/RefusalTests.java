@@ -58,10 +58,10 @@ final class RefusalTests {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
       thrown(GraftException.NotFound.class, "/nowhere.graft", () -> context.load("/nowhere.graft"));
       thrown(GraftException.Corrupt.class, "batches.f32", () -> context.load(file("batches.f32")));
-      thrown(INVALID, "goes on after a zero", () -> context.load("a\0b"));
+      thrown(INVALID, "holds a zero character", () -> context.load("a\0b"));
       thrown(GraftException.NotFound.class, "left as it was", () -> model.save("/nonexistent-folder/m.graft"));
       thrown(GraftException.Unsupported.class, "", () -> model.generator());
-      thrown(INVALID, "batch", () -> model.session(new Session.Options()));
+      thrown(INVALID, "batch", () -> model.session(new SessionOptions()));
       TrainerOptions negative = Tests.trainerOptions();
       negative.batch = -1;
       thrown(INVALID, "\"batch\" is -1", () -> model.trainer(negative));
@@ -72,7 +72,7 @@ final class RefusalTests {
       tight.budget = 64;
       thrown(GraftException.OutOfMemory.class, "smallest", () -> model.trainer(tight));
     }
-    Context.Options absent = new Context.Options();
+    ContextOptions absent = new ContextOptions();
     absent.device = "no such device";
     thrown(GraftException.NotFound.class, "no such device", () -> new Context(absent).close());
   }

@@ -23,7 +23,7 @@ final class RunTests {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
       TensorInfo in = model.inputs().get(0);
       equal("x", in.name, "the input");
-      equal(TensorInfo.Type.F32, in.type, "its type");
+      equal(Dtype.F32, in.dtype, "its type");
       check(Arrays.equals(new long[] {-1, 5}, in.shape), "its shape: " + in);
       check(Arrays.equals(new String[] {"batch", ""}, in.dimensions), "its dimensions");
       equal("y", model.outputs().get(0).name, "the output");
@@ -36,7 +36,7 @@ final class RunTests {
 
   public static void gradientsAreThoseOfTheCppApi() {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
-      Session.Options options = Tests.fourSamples();
+      SessionOptions options = Tests.fourSamples();
       options.of = "y";
       options.wrt.add("fc1.weight");
       options.wrt.add("x");
@@ -55,7 +55,7 @@ final class RunTests {
 
   public static void gradientsInPiecesAreThoseOfTheCppApi() {
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
-      Gradients.Options options = new Gradients.Options();
+      GradientOptions options = new GradientOptions();
       options.of = "y";
       options.wrt.add("fc1.weight");
       options.bindings.put("batch", 4L);
@@ -74,7 +74,7 @@ final class RunTests {
   }
 
   public static void sizesChangeWithinABound() {
-    Session.Options options = Tests.fourSamples();
+    SessionOptions options = Tests.fourSamples();
     options.resizable = true;
     options.recoverDevice = true;
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"));
@@ -126,21 +126,21 @@ final class RunTests {
       System.arraycopy(model, 0, padded, offset, model.length);
       Files.write(path, padded);
       try (Context context = Tests.context(); java.io.RandomAccessFile open = new java.io.RandomAccessFile(path.toFile(), "r");
-           Model inside = context.load(descriptorOf(path), offset, model.length, Context.WeightCheck.AT_ONCE)) {
+           Model inside = context.load(descriptorOf(path), offset, model.length, WeightCheck.AT_ONCE)) {
         check(open.getFilePointer() == 0, "the position is not moved");
         equal(floats("y.f32"), y(inside), "y from offset " + offset);
         Tests.thrown(GraftException.InvalidArgument.class, "negative",
-            () -> context.load(3, -1, 8, Context.WeightCheck.ON_USE));
-        Tests.thrown(GraftException.Io.class, "", () -> context.load(-1, 0, 8, Context.WeightCheck.ON_USE));
+            () -> context.load(3, -1, 8, WeightCheck.ON_USE));
+        Tests.thrown(GraftException.Io.class, "", () -> context.load(-1, 0, 8, WeightCheck.ON_USE));
       }
       Files.delete(path);
     }
     ByteBuffer memory = ByteBuffer.allocateDirect(model.length);
     memory.put(model).flip();
-    try (Context context = Tests.context(); Model copied = context.load(memory, Context.WeightCheck.ON_USE)) {
+    try (Context context = Tests.context(); Model copied = context.load(memory, WeightCheck.ON_USE)) {
       for (int i = 0; i < model.length; i++) memory.put(i, (byte) 0);  // the model has bytes of its own
       equal(floats("y.f32"), y(copied), "y from memory");
-      Tests.thrown(GraftException.Corrupt.class, "", () -> context.load(memory, Context.WeightCheck.ON_USE));
+      Tests.thrown(GraftException.Corrupt.class, "", () -> context.load(memory, WeightCheck.ON_USE));
     }
   }
 
@@ -164,12 +164,12 @@ final class RunTests {
     Path path = fresh("mödel-\uD834\uDD1E-模.graft");
     try (Context context = Tests.context(); Model model = context.load(file("mlp.graft"))) {
       model.save(path.toString());
-      try (Model again = context.load(path.toString(), Context.WeightCheck.AT_ONCE)) {
+      try (Model again = context.load(path.toString(), WeightCheck.AT_ONCE)) {
         equal(4, again.namedParameters().size(), "parameters");
       }
       GraftException.NotFound missing = Tests.thrown(GraftException.NotFound.class, "\uD834\uDD1E",
           () -> context.load("/nicht/da-\uD834\uDD1E.graft"));
-      equal(GraftException.Status.NOT_FOUND, missing.status(), "the status");
+      equal(Status.NOT_FOUND, missing.status(), "the status");
     }
     equal(true, Files.deleteIfExists(path), "the file under its name");
   }
@@ -178,7 +178,7 @@ final class RunTests {
     Path cache = fresh("cache");
     Files.write(cache, new byte[] {1, 2, 3});  // no pipeline cache: a warning
     StringBuilder said = new StringBuilder();
-    Context.Options options = new Context.Options();
+    ContextOptions options = new ContextOptions();
     options.device = Tests.device();
     options.pipelineCache = cache.toString();
     options.log = (level, message) -> said.append(level).append(' ').append(message).append('\n');

@@ -90,7 +90,7 @@ public final class Tests {
   }
 
   static Context context() {
-    Context.Options options = new Context.Options();
+    ContextOptions options = new ContextOptions();
     options.device = device();
     return new Context(options);
   }
@@ -100,7 +100,7 @@ public final class Tests {
   }
 
   static Context deviceless() {
-    Context.Options options = new Context.Options();
+    ContextOptions options = new ContextOptions();
     options.device = "none";
     return new Context(options);
   }
@@ -172,16 +172,16 @@ public final class Tests {
     return Arrays.copyOfRange(ints("labels.i32"), step * SAMPLES, (step + 1) * SAMPLES);
   }
 
-  static Session.Options fourSamples() {
-    return new Session.Options().bind("batch", SAMPLES);
+  static SessionOptions fourSamples() {
+    return new SessionOptions().bind("batch", SAMPLES);
   }
 
   /** As bindings_oracle trains. */
   static TrainerOptions trainerOptions() {
-    return trainerOptions(TrainerOptions.Optimizer.ADAMW);
+    return trainerOptions(Optimizer.ADAMW);
   }
 
-  static TrainerOptions trainerOptions(TrainerOptions.Optimizer optimizer) {
+  static TrainerOptions trainerOptions(Optimizer optimizer) {
     TrainerOptions options = new TrainerOptions(optimizer);
     options.learningRate = 0.05;
     options.batch = SAMPLES;

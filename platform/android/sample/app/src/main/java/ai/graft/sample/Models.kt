@@ -1,8 +1,8 @@
 package ai.graft.sample
 
 import ai.graft.Context.Log as GraftLog
-import ai.graft.Context.LogLevel
-import ai.graft.Context.Options
+import ai.graft.ContextOptions
+import ai.graft.LogLevel
 import android.content.Context
 import android.util.Log
 import java.io.File
@@ -11,7 +11,7 @@ typealias Graft = ai.graft.Context
 
 /** A context with a folder where it remembers what it found out about this phone's driver. */
 fun openGraft(app: Context): Graft {
-  val graft = Graft(Options().apply {
+  val graft = Graft(ContextOptions().apply {
     logLevel = LogLevel.WARNING
     log = GraftLog { _, message -> Log.w("graft", message) }
   })

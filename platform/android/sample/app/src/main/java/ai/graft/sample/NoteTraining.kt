@@ -1,8 +1,9 @@
 package ai.graft.sample
 
 import ai.graft.Batch
-import ai.graft.Checkpoint
-import ai.graft.Generator
+import ai.graft.CheckpointOptions
+import ai.graft.GenerateOptions
+import ai.graft.GeneratorOptions
 import ai.graft.Model
 import ai.graft.TrainerOptions
 import ai.graft.pieces
@@ -50,7 +51,7 @@ class NoteTraining(private val app: Context) : Training {
       checkpoints = true
     }
     model.trainer(options).use { trainer ->
-      val kept = trainer.openCheckpoint(Checkpoint.Options(run.path).apply {
+      val kept = trainer.openCheckpoint(CheckpointOptions(run.path).apply {
         every = 10
         resume = true
       })
@@ -92,8 +93,8 @@ class NoteTraining(private val app: Context) : Training {
       openGraft(app).use { graft ->
         graft.load(modelFile(app, "language.graft").path).use { model ->
           if (adapters(app).exists()) model.loadAdapters(adapters(app).path)
-          model.generator(Generator.Options().apply { context = 512 }).use { generator ->
-            emitAll(generator.pieces(beginning, Generator.Sampling().apply { maxTokens = 64; temperature = 0.7 }))
+          model.generator(GeneratorOptions().apply { context = 512 }).use { generator ->
+            emitAll(generator.pieces(beginning, GenerateOptions().apply { maxTokens = 64; temperature = 0.7 }))
           }
         }
       }

@@ -1,7 +1,7 @@
 package ai.graft.sample
 
-import ai.graft.Checkpoint
-import ai.graft.Session
+import ai.graft.CheckpointOptions
+import ai.graft.SessionOptions
 import ai.graft.TrainerOptions
 import android.content.Context
 import java.io.File
@@ -24,7 +24,7 @@ class PictureTraining(private val app: Context) : Training {
         checkpoints = true
       }
       model.trainer(options).use { trainer ->
-        val kept = trainer.openCheckpoint(Checkpoint.Options(run.path).apply { every = 20; resume = true })
+        val kept = trainer.openCheckpoint(CheckpointOptions(run.path).apply { every = 20; resume = true })
         // As many examples as there were when this run began: it must see the same batches again.
         val known = trainer.checkpointData()?.let { ByteBuffer.wrap(it).int } ?: examples.count
         if (kept.step == 0L) {
@@ -54,7 +54,7 @@ class PictureTraining(private val app: Context) : Training {
     fun classify(app: Context, graft: Graft, pixels: FloatArray): Int {
       val file = tuned(app).takeIf { it.exists() } ?: modelFile(app, "classifier.graft")
       graft.load(file.path).use { model ->
-        model.session(Session.Options().bind("batch", 1)).use { session ->
+        model.session(SessionOptions().bind("batch", 1)).use { session ->
           session.setInput("image", pixels)
           session.run()
           val logits = session.floats("logits")
