@@ -15,12 +15,12 @@ import subprocess
 import sys
 import time
 
-# name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, where the package is unpacked
-# ("" is this machine)
+# name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, and where in FOLDER the package is:
+# a source package, or the folder into which binary packages were unpacked ("" is this machine)
 COMPONENTS = [
-    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", None, "libzstd-dev", "sysroot/libraries"),
-    ("zlib", "Zlib", r"libz\.a", None, "zlib1g-dev", "sysroot/libraries"),
-    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", None, "libprotobuf-dev", "sysroot/libraries"),
+    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", r"(zstd|zdict|zstd_errors)\.h", "libzstd", "zstd"),
+    ("zlib", "Zlib", r"libz\.a", r"(zlib|zconf)\.h", "zlib", "zlib"),
+    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", "google/", "protobuf", "protobuf"),
     ("ONNX", "Apache-2.0", r"libonnx_proto\.a", "onnx/", "python3-onnx", ""),
     ("libjpeg-turbo", "IJG AND BSD-3-Clause AND Zlib", r"libjpeg\.a", None, "libjpeg62-turbo-dev", "sysroot/libraries"),
     ("libpng", "libpng-2.0", r"libpng16\.a", None, "libpng-dev", "sysroot/libraries"),
@@ -68,6 +68,10 @@ def headers(folder, build):
 
 def package(name, folder, place):
     """Version of a package, and the file with its licence."""
+    source = os.path.join(folder, place, "debian")
+    if place and os.path.isdir(source):
+        with open(os.path.join(source, "changelog"), encoding="utf-8") as file:
+            return re.match(rf"{name} \((\S+)\)", file.readline()).group(1), os.path.join(source, "copyright")
     if not place:
         version = run("dpkg-query", "-W", "-f", "${Version}", name)
         return version, f"/usr/share/doc/{name}/copyright"
