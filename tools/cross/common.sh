@@ -9,7 +9,7 @@ build_packer() {
 # Headers that are the same on every machine, away from those that are not.
 copy_headers() {
   mkdir -p "$build/prefix/include"
-  for header in flatbuffers xxhash.h vulkan vk_video; do cp -r "/usr/include/$header" "$build/prefix/include/"; done
+  for header in flatbuffers xxhash.h vulkan vk_video; do cp -rp "/usr/include/$header" "$build/prefix/include/"; done
 }
 
 # download_source PACKAGE: the files of a Debian source package of this machine's distribution, in $build/apt.

@@ -35,22 +35,23 @@ sysroot=$build/sysroot/root
 
 . "$root/tools/cross/common.sh"
 copy_headers
-for header in CLI nlohmann; do cp -r "/usr/include/$header" "$build/prefix/include/"; done
+mkdir -p "$build/prefix/lib" "$build/prefix/share/cmake"
+for header in CLI nlohmann; do cp -rp "/usr/include/$header" "$build/prefix/include/"; done
+for config in CLI11 nlohmann_json; do cp -rp "/usr/share/cmake/$config" "$build/prefix/share/cmake/"; done
 if [ ! -e "$build/prefix/include/httplib.h" ]; then  # Debian's package has parts of it in a shared library
   fetch_source cpp-httplib "$build/httplib"
   cp "$build/httplib/httplib.h" "$build/prefix/include/"
 fi
 for curl in /usr/include/*/curl /usr/include/curl; do  # libcurl itself is loaded where it is
-  [ ! -d "$curl" ] || cp -r "$curl" "$build/prefix/include/"
+  [ ! -d "$curl" ] || cp -rp "$curl" "$build/prefix/include/"
 done
-mkdir -p "$build/prefix/lib"
 # Nothing of this machine's folders stands in what is built.
 map="-ffile-prefix-map=$root=. -ffile-prefix-map=$build=build"
 base="--target=$triple --sysroot=$sysroot"
 libraries=$build/sysroot/libraries
 lib=$libraries/root/usr/lib/$triple
 cxx="$base --gcc-install-dir=$gcc -isystem $build/prefix/include -isystem $libraries/include $map"
-link="-static-libstdc++ -static-libgcc -L$build/sysroot/lib $build/sysroot/lib/glibc_later.o -Wl,--build-id=sha1"
+link="-pthread -static-libstdc++ -static-libgcc -L$build/sysroot/lib $build/sysroot/lib/glibc_later.o -Wl,--build-id=sha1"
 jobs=${GRAFT_JOBS:-$(nproc)}
 if [ ! -e "$build/prefix/lib/libzstd.a" ]; then
   fetch_patched libzstd "$build/zstd"
@@ -102,7 +103,7 @@ cmake -S "$root" -B "$build/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/linux.
   -DONNX_PROTO_LIBRARY="$build/prefix/lib/libonnx_proto.a" -DONNX_INCLUDE_DIR="$build/prefix/include" \
   -DJPEG_LIBRARY="$lib/libjpeg.a" -DJPEG_INCLUDE_DIR="$libraries/include" -DPNG_LIBRARY="$lib/libpng16.a" \
   -DPNG_PNG_INCLUDE_DIR="$libraries/include" -DWEBP_LIBRARY="$lib/libwebp.a" -DWEBP_INCLUDE_DIR="$libraries/include" \
-  -DSNDFILE_LIBRARY= \
+  -DSNDFILE_LIBRARY= -DCLI11_DIR="$build/prefix/share/cmake/CLI11" -Dnlohmann_json_DIR="$build/prefix/share/cmake/nlohmann_json" \
   -DGRAFT_HTTPLIB_INCLUDE_DIR="$build/prefix/include" -DGRAFT_HTTPLIB_LIBRARY= \
   -DGRAFT_CURL_INCLUDE_DIR="$build/prefix/include" -DGRAFT_LICENCES="$build/licences"
 cmake --build "$build/build" -j "$jobs" --target graft_shared graft_convert_shared graft_cli
