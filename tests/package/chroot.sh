@@ -1,5 +1,16 @@
 # A clean Debian in a folder, for the tests of packages; sourced. Exit status 77: it cannot be had here.
 
+# swiftshader FOLDER: makes SwiftShader the only Vulkan driver of the system in FOLDER. This build of it needs glibc 2.17 only.
+swiftshader() {
+  { command -v npm && command -v node; } > /dev/null || { echo "Skipped: Debian 11 needs a driver from npm, which is missing."; exit 77; }
+  (cd "$1" && mkdir swiftshader && cd swiftshader && npm pack --silent @sparticuz/chromium@112.0.2 && tar -xzf ./*.tgz &&
+    node -e 'process.stdout.write(require("zlib").brotliDecompressSync(require("fs").readFileSync("package/bin/swiftshader.tar.br")))' |
+    tar -x libvk_swiftshader.so && rm -rf ./*.tgz package "$1"/usr/share/vulkan/icd.d/*) > "$1.npm.log" 2>&1 ||
+    { echo "Skipped: npm has no SwiftShader ($1.npm.log)."; exit 77; }
+  echo '{"file_format_version": "1.0.0", "ICD": {"library_path": "/swiftshader/libvk_swiftshader.so", "api_version": "1.1.0"}}' \
+    > "$1/usr/share/vulkan/icd.d/swiftshader.json"
+}
+
 # clean_debian SUITE [PACKAGE...]: sets $clean to a fresh copy of this Debian with Mesa's software Vulkan and PACKAGES, without
 # what they only recommend. The originals are made once, in GRAFT_CHROOTS (default: build/chroots). The copy is removed when
 # the script ends.
@@ -14,6 +25,7 @@ clean_debian() {
     rm -rf "${chroots:?}/$suite"
     debootstrap --variant=minbase --include=mesa-vulkan-drivers,libvulkan1 "$suite" "$chroots/$suite" > "$chroots/$suite.log" 2>&1 ||
       { echo "Skipped: debootstrap failed ($chroots/$suite.log)."; exit 77; }
+    [ "$suite" != bullseye ] || swiftshader "$chroots/$suite"  # its own software driver has Vulkan 1.0 only
     touch "$chroots/$suite/whole"
   fi
   original=$chroots/$suite
