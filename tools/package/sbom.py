@@ -49,7 +49,7 @@ def linked(build):
         rules = file.read().split("\n\n")
     for rule in rules:
         if any(re.search(rf"^build .*: CXX_\w+_LINKER__{target}_", rule, re.M) for target in TARGETS):
-            found |= set(re.findall(r"(/\S+\.a)\b", re.search(r"^  LINK_LIBRARIES = (.*)$", rule, re.M).group(1)))
+            found |= set(re.findall(r"(?<!\S)(/\S+\.a)\b", re.search(r"^  LINK_LIBRARIES = (.*)$", rule, re.M).group(1)))
     if not found:
         raise SystemExit(f"sbom.py: no link of {', '.join(TARGETS)} is in {build}/build.ninja.")
     return {os.path.basename(path) for path in found if not path.startswith(build + "/")}
