@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 
 # name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, and where in FOLDER the package is:
 # a source package, or the folder into which binary packages were unpacked ("" is this machine)
@@ -32,8 +33,9 @@ COMPONENTS = [
     ("nlohmann/json", "MIT", None, "nlohmann/", "nlohmann-json3-dev", ""),
     ("cpp-httplib", "MIT", None, r"httplib\.h", "libcpp-httplib-dev", ""),
     ("libcurl", "curl", None, "curl/", "libcurl4-openssl-dev", ""),
-    # The linker adds these by itself.
+    # The linker adds these by itself; the unwinder is that of the older system.
     ("GCC's libstdc++ and libgcc", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libstdc++-12-dev", ""),
+    ("GCC's unwinder", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libgcc-10-dev", "sysroot"),
 ]
 TARGETS = ("graft_cli", "graft_shared", "graft_convert_shared")
 
@@ -66,10 +68,14 @@ def headers(folder, build):
     return found
 
 
+def is_source(folder, place):
+    return bool(place) and os.path.isdir(os.path.join(folder, place, "debian"))
+
+
 def package(name, folder, place):
     """Version of a package, and the file with its licence."""
-    source = os.path.join(folder, place, "debian")
-    if place and os.path.isdir(source):
+    if is_source(folder, place):
+        source = os.path.join(folder, place, "debian")
         with open(os.path.join(source, "changelog"), encoding="utf-8") as file:
             return re.match(rf"{name} \((\S+)\)", file.readline()).group(1), os.path.join(source, "copyright")
     if not place:
@@ -102,7 +108,8 @@ def main(folder, version, out, licences):
             "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
             "copyrightText": "NOASSERTION", "comment": "Linked statically." if matched or not header else "Headers only.",
             "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                              "referenceLocator": f"pkg:deb/debian/{source}@{number}"}]})
+                              "referenceLocator": f"pkg:deb/debian/{source}@{urllib.parse.quote(number)}"
+                              + ("?arch=source" if is_source(folder, place) else "")}]})
     if archives or read:
         raise SystemExit(f"sbom.py: no row of COMPONENTS has {', '.join(sorted(archives | read)[:5])}.")
     graft = {"name": "graft", "SPDXID": "SPDXRef-graft", "versionInfo": version, "downloadLocation": "NOASSERTION",
