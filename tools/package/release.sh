@@ -9,8 +9,9 @@
 # Parts that cannot be made here are named at the end, with the reason. GRAFT_RELEASE_PARTS chooses among "amd64 arm64 deb
 # wheel aar"; GRAFT_RELEASE_BUILD is the folder of the builds (default: build/release-VERSION). The same sources and packages
 # give the same bytes; times come from SOURCE_DATE_EPOCH (default: the last commit's). What is needed: see linux.sh.
+# Not finished, as linux.sh is not: only sbom.py and the packing of the wheel were tried on parts of a build.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 version=$1
