@@ -24,7 +24,7 @@ Operand same(Dims dims, double x, ValueKind kind = ValueKind::input) {
 
 std::vector<OpProbe> elementwise_probes() {
   std::vector<OpProbe> probes;
-  for (const Op op : {Op::exp, Op::relu, Op::gelu, Op::silu, Op::tanh, Op::sqrt}) probes.push_back({op, {{{6, 35}}}});
+  for (const Op op : {Op::exp, Op::relu, Op::gelu, Op::silu, Op::tanh, Op::sqrt, Op::mish}) probes.push_back({op, {{{6, 35}}}});
   for (const Op op : {Op::add, Op::mul, Op::div, Op::pow, Op::maximum}) {
     probes.push_back({op, {{{6, 32}}, {{6, 32}}}});
     probes.push_back({op, {{{6, 5, 7}}, {{5, 1}}}});

@@ -177,7 +177,7 @@ TEST(SelfTest, NoPlanHoldsAKernelThatFailed) {
   ASSERT_TRUE(natural.ok()) << natural.status().message();
   std::set<std::string> names;
   for (const PlanKernel& kernel : natural->kernels) names.insert(std::string(shaders::kernel_info(kernel.id).name));
-  for (const KernelId id : {KernelId::fused_elementwise__f32, KernelId::accumulate__f32_table}) {
+  for (const KernelId id : {KernelId::fused_elementwise__f32_short, KernelId::accumulate__f32_table}) {
     EXPECT_TRUE(names.contains(std::string(shaders::kernel_info(id).name)));
   }
   for (const std::string& name : names) {
@@ -221,7 +221,7 @@ TEST(SelfTest, AWrongEpilogueLeavesTheKernelAsItWas) {
     const Outcome outcome = prove(**proof, faulty, g.graph);
     ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
     EXPECT_TRUE(any_of(outcome.kernels, "conv__f32/"));
-    EXPECT_TRUE(outcome.kernels.contains("fused_elementwise__f32"));
+    EXPECT_TRUE(outcome.kernels.contains("fused_elementwise__f32_short"));
     EXPECT_FALSE(any_of(outcome.kernels, epilogue_kernel()));
     EXPECT_FALSE((*proof)->profile().failed().empty());
     for (const auto& [key, why] : (*proof)->profile().failed()) {
