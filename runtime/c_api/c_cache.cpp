@@ -13,8 +13,8 @@ graft_status graft_context_open_cache(graft_context* context, const graft_cache_
     if (options.folder == nullptr || *options.folder == '\0') return invalid("A cache needs the name of a folder.");
     if (!context->device) GRAFT_TRY(device_of(*context).status());
     if (context->proof) return invalid("This context has a cache already.");
-    GRAFT_TRY_ASSIGN(auto remembered, RememberedDevice::open(*context->files, options.folder, *context->device, context->log,
-                                                             options.skip_self_test == 0));
+    GRAFT_TRY_ASSIGN(auto remembered, RememberedDevice::open(*context->files, options.folder, *context->device,
+                                                             context->log, options.skip_self_test == 0));
     context->proof = std::move(remembered);
     return ok_status();
   });

@@ -322,8 +322,7 @@ Status add_reference(graft_data_set& set, const Model& reference, gpu::Device& d
 }  // namespace
 
 graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch) {
-  graft_reference_options options = {};
-  options.struct_size = sizeof options;
+  auto options = defaults<graft_reference_options>();
   options.batch = batch;
   return graft_data_add_reference_with(set, model, &options);
 }
@@ -338,7 +337,8 @@ graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* mod
     GRAFT_TRY_ASSIGN(const graft_reference_options asked, read_options(given, "graft_reference_options"));
     if constexpr (kHasText && kHasTraining) {
       ReferenceOptions options;
-      if (asked.batch != 0) options.batch = asked.batch;
+      GRAFT_TRY(expect_one_or_more(asked.batch, "graft_reference_options.batch"));
+      options.batch = asked.batch;
       GRAFT_TRY_ASSIGN(options.precision, read_precision(asked.precision));
       GRAFT_TRY_ASSIGN(options.bindings, read_bindings(asked.bindings, asked.binding_count));
       options.trainer.program.proof = set->context->proof.get();

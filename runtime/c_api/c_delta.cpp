@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "interface/defaults.h"
 #include "platform/base/exceptions.h"
 #include "runtime/c_api/c_adapter.h"
 #include "runtime/c_api/c_source.h"
@@ -139,8 +138,7 @@ graft_status graft_delta_make(const graft_model* base, const graft_model* update
     *delta = nullptr;
     for (const graft_model* const one : {base, updated}) GRAFT_TRY(need_contents(*one));
     os::FileSystem& files = *updated->context->files;
-    GRAFT_TRY_ASSIGN(const graft_delta_options given,
-                     read_options(options, "graft_delta_options", default_graft_delta_options()));
+    GRAFT_TRY_ASSIGN(const graft_delta_options given, read_options(options, "graft_delta_options"));
     GRAFT_TRY_ASSIGN(delta::MakeOptions make, make_options(given));
     if (given.residual != nullptr && given.kept != nullptr) {
       return invalid("What coding lost is kept in a file (residual) or in memory (kept), not in both.");
@@ -345,8 +343,7 @@ graft_status graft_server_create(graft_context* context, const graft_server_opti
   return guarded(context, [&]() -> Status {
     if (server == nullptr) return invalid("The place for the server is NULL.");
     *server = nullptr;
-    GRAFT_TRY_ASSIGN(const graft_server_options given,
-                     read_options(options, "graft_server_options", default_graft_server_options()));
+    GRAFT_TRY_ASSIGN(const graft_server_options given, read_options(options, "graft_server_options"));
     if (static_cast<unsigned>(given.kind) > GRAFT_SERVER_FEDYOGI) {
       return invalid("There is no server number ", static_cast<unsigned>(given.kind), ".");
     }

@@ -26,7 +26,7 @@ Result<EmbedderOptions> embedder_options(const graft_embedder_options& given) {
   out.normalize = given.normalize != 0;
   out.cut = given.cut != 0;
   out.length = given.length;
-  if (given.batch != 0) out.batch = given.batch;
+  out.batch = given.batch;
   if (given.of != nullptr) out.of = given.of;
   GRAFT_TRY_ASSIGN(out.precision, read_precision(given.precision));
   out.plan.budget = given.budget;

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "interface/defaults.h"
 #include "runtime/c_api/c_data.h"
 #include "runtime/c_api/c_handles.h"
 #include "runtime/c_api/c_options.h"
@@ -213,8 +212,7 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
   return guarded(trainer->context, [&]() -> Status {
     if (evaluation == nullptr) return invalid("graft_trainer_observe needs an evaluation.");
     if (verdict != nullptr) GRAFT_TRY(check_info(verdict, "graft_verdict"));
-    GRAFT_TRY_ASSIGN(const graft_watch_options given,
-                     read_options(options, "graft_watch_options", default_graft_watch_options()));
+    GRAFT_TRY_ASSIGN(const graft_watch_options given, read_options(options, "graft_watch_options"));
     GRAFT_TRY(need_step_end(*trainer));
     train::Trainer& run = *trainer->trainer;
     std::vector<train::MetricValue> values = evaluation->evaluation.values;

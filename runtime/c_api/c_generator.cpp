@@ -1,4 +1,3 @@
-#include "interface/defaults.h"
 #include "runtime/c_api/c_async.h"
 #include "runtime/c_api/c_swap.h"
 
@@ -72,8 +71,7 @@ Status submit(graft_generator& generator, Prompt prompt, const graft_generate_op
   if (id == nullptr) return invalid("What is submitted needs a place for its name.");
   *id = 0;
   GRAFT_TRY_ASSIGN(BatchGenerator* const batch, batch_of(generator));
-  GRAFT_TRY_ASSIGN(const graft_generate_options given,
-                   read_options(options, "graft_generate_options", default_graft_generate_options()));
+  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
   GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
   const TextCallback on_text = callbacks(given, wanted);
   GRAFT_TRY_ASSIGN(*id, batch->submit(prompt, wanted, on_text));
@@ -82,8 +80,7 @@ Status submit(graft_generator& generator, Prompt prompt, const graft_generate_op
 
 template <typename Prompt>
 Status generate(graft_generator& generator, Prompt prompt, const graft_generate_options* options) {
-  GRAFT_TRY_ASSIGN(const graft_generate_options given,
-                   read_options(options, "graft_generate_options", default_graft_generate_options()));
+  GRAFT_TRY_ASSIGN(const graft_generate_options given, read_options(options, "graft_generate_options"));
   GRAFT_TRY_ASSIGN(GenerateOptions wanted, generate_options(given));
   return generate(generator, prompt, given, std::move(wanted));
 }
@@ -133,7 +130,8 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     GRAFT_TRY_ASSIGN(const graft_generator_options given, read_options(options, "graft_generator_options"));
     GeneratorOptions wanted;
     wanted.context = given.context;
-    if (given.prefill != 0) wanted.prefill = given.prefill;
+    GRAFT_TRY(expect_one_or_more(given.prefill, "graft_generator_options.prefill"));
+    wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
     wanted.prompt_lookup = given.prompt_lookup;
     GRAFT_TRY_ASSIGN(wanted.precision, read_precision(given.precision));
@@ -219,7 +217,7 @@ graft_status graft_generate_async(graft_generator* generator, const char* prompt
                                   graft_done done, void* user) {
   if (generator == nullptr || prompt == nullptr) return GRAFT_INVALID_ARGUMENT;
   return or_without_memory(GRAFT_OUT_OF_MEMORY, [&] {
-    const auto given = read_options(options, "graft_generate_options", default_graft_generate_options());
+    const auto given = read_options(options, "graft_generate_options");
     if (!given.ok()) return static_cast<graft_status>(given.status().code());
     auto wanted = generate_options(*given);
     if (!wanted.ok()) return static_cast<graft_status>(wanted.status().code());

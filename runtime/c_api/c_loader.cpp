@@ -1,6 +1,5 @@
 // graft/data.h: batches of data sets, and training on them.
 #include "graft/steps.h"
-#include "interface/defaults.h"
 #include "runtime/c_api/c_async.h"
 #include "runtime/c_api/c_data.h"
 #include "runtime/c_api/c_distribute.h"
@@ -14,12 +13,11 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
   return guarded(set->context, [&]() -> Status {
     if (loader == nullptr) return invalid("graft_loader_create needs a place for the loader.");
     *loader = nullptr;
-    GRAFT_TRY_ASSIGN(const graft_loader_options given,
-                     read_options(options, "graft_loader_options", default_graft_loader_options()));
+    GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
     if (set->has_loader()) return invalid("The data set has a loader already; a set has one at a time.");
     data::LoaderOptions wanted;
-    if (given.batch == 0) return invalid("graft_loader_options.batch is 0; it must be 1 or more.");
-    if (given.shuffle_buffer == 0) return invalid("graft_loader_options.shuffle_buffer is 0; it must be 1 or more.");
+    GRAFT_TRY(expect_one_or_more(given.batch, "graft_loader_options.batch"));
+    GRAFT_TRY(expect_one_or_more(given.shuffle_buffer, "graft_loader_options.shuffle_buffer"));
     wanted.batch = given.batch;
     wanted.seed = given.seed;
     wanted.shuffle = given.in_order == 0;

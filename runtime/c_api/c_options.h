@@ -5,14 +5,16 @@
 #include <cstring>
 
 #include "graft/graft.h"
+#include "interface/defaults.h"
 #include "platform/base/status.h"
 #include "runtime/core/shape.h"
 
 namespace graft::c_api {
 
-/// A copy of the caller's options. What the caller's struct (of an older program) does not have stays as in `options`.
+/// A copy of the caller's options; of the defaults where there are none. What the struct of an older program does not
+/// have stays as in `options`.
 template <typename Options>
-Result<Options> read_options(const Options* given, const char* name, Options options = {}) {
+Result<Options> read_options(const Options* given, const char* name, Options options = defaults<Options>()) {
   if (given == nullptr) return options;
   if (given->struct_size < sizeof(std::size_t) || given->struct_size > sizeof(Options)) {
     return invalid("The ", name, "'s struct_size is ", given->struct_size, "; this library knows up to ",
@@ -20,6 +22,12 @@ Result<Options> read_options(const Options* given, const char* name, Options opt
   }
   std::memcpy(&options, given, given->struct_size);
   return options;
+}
+
+/// For counts of which none is nothing that can be asked for.
+inline Status expect_one_or_more(std::uint64_t value, const char* field) {
+  if (value != 0) return ok_status();
+  return invalid(field, " is 0; it must be 1 or more.");
 }
 
 /// What write_info() asks of the struct, before anything is done that it would tell of.

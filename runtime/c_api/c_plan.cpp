@@ -64,7 +64,7 @@ Status plan_inference(const graft_model& model, const graft_plan_options& given,
 inline Status plan_training_step(const graft_model& model, const graft_plan_options& given, const gpu::Target& target,
                                  PlanForecast& out) {
   GRAFT_TRY_ASSIGN(const graft_trainer_options options, read_trainer_options(given.training));
-  RunForecast asked{.curve = given.curve != 0, .workers = std::max<std::uint64_t>(given.workers, 1)};
+  RunForecast asked{.curve = given.curve != 0, .workers = given.workers};
   asked.shard_optimizer = given.shard_optimizer != 0;
   PlannedRun run;
   GRAFT_TRY(prepare_plan(model.model, options, target, run));
@@ -80,6 +80,7 @@ Status check_options(const graft_plan_options& given) {
     return invalid("A plan is of a training step or of a session, not of both.");
   }
   if (given.curve != 0 && given.training == nullptr) return invalid("The curve is of a training step.");
+  GRAFT_TRY(expect_one_or_more(given.workers, "graft_plan_options.workers"));
   if (given.workers > 1 && given.training == nullptr) return invalid("Several workers take a training step.");
   if (given.workers > 1 && given.figures != nullptr) {
     return invalid("The time of several workers is not estimated: what the network takes is not known.");

@@ -1,7 +1,6 @@
 // A file of its own, so that an app that does not call it does not link the reference.
 #include "graft/verify.h"
 
-#include "interface/defaults.h"
 #include "runtime/c_api/c_handles.h"
 #include "runtime/report/layers.h"
 #include "runtime/session/verify.h"
@@ -15,8 +14,7 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
   if (model == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(model->context, [&]() -> Status {
     std::size_t seen = 0, wrong = 0;
-    GRAFT_TRY_ASSIGN(const graft_verify_options given,
-                     read_options(options, "graft_verify_options", default_graft_verify_options()));
+    GRAFT_TRY_ASSIGN(const graft_verify_options given, read_options(options, "graft_verify_options"));
     GRAFT_TRY_ASSIGN(const Bindings bound, read_bindings(given.bindings, given.binding_count));
     GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model->model, bound, true));
     const double tolerance = given.tolerance;

@@ -6,12 +6,17 @@ namespace graft {
 namespace {
 
 template <typename T>
-T get(const Attrs& attrs, std::string_view name, T fallback) {
-  const AttrValue* value = attrs.find(name);
-  if (value == nullptr) return fallback;
+const T* get(const AttrValue* value) {
+  if (value == nullptr) return nullptr;
   const T* typed = std::get_if<T>(value);
   GRAFT_CHECK(typed != nullptr);
-  return *typed;
+  return typed;
+}
+
+/// The entry of an absent attribute; null if there is none.
+const AttrSpec* declared(std::span<const AttrSpec> specs, std::string_view name) {
+  const auto at = std::ranges::find(specs, name, &AttrSpec::name);
+  return at == specs.end() ? nullptr : &*at;
 }
 
 }  // namespace
@@ -37,12 +42,32 @@ const AttrValue* Attrs::find(std::string_view name) const {
   return nullptr;
 }
 
-std::int64_t Attrs::integer(std::string_view name, std::int64_t fallback) const { return get(*this, name, fallback); }
-double Attrs::number(std::string_view name, double fallback) const { return get(*this, name, fallback); }
-std::string Attrs::text(std::string_view name, std::string_view fallback) const {
-  return get(*this, name, std::string(fallback));
+std::int64_t Attrs::integer(std::string_view name) const {
+  if (const auto* value = get<std::int64_t>(find(name))) return *value;
+  const AttrSpec* const spec = declared(specs_, name);
+  return spec == nullptr ? 0 : static_cast<std::int64_t>(spec->number);
 }
-Ints Attrs::integers(std::string_view name, Ints fallback) const { return get(*this, name, std::move(fallback)); }
-Shape Attrs::shape(std::string_view name) const { return get(*this, name, Shape()); }
+
+double Attrs::number(std::string_view name) const {
+  if (const auto* value = get<double>(find(name))) return *value;
+  const AttrSpec* const spec = declared(specs_, name);
+  return spec == nullptr ? 0 : spec->number;
+}
+
+std::string Attrs::text(std::string_view name) const {
+  if (const auto* value = get<std::string>(find(name))) return *value;
+  const AttrSpec* const spec = declared(specs_, name);
+  return std::string(spec == nullptr ? std::string_view() : spec->text);
+}
+
+Ints Attrs::integers(std::string_view name) const {
+  const auto* value = get<Ints>(find(name));
+  return value == nullptr ? Ints() : *value;
+}
+
+Shape Attrs::shape(std::string_view name) const {
+  const auto* value = get<Shape>(find(name));
+  return value == nullptr ? Shape() : *value;
+}
 
 }  // namespace graft

@@ -79,6 +79,7 @@ Result<ValueId> Graph::add_value_like(const Value& like) {
 Result<NodeId> Graph::add_node(Op op, std::vector<ValueId> inputs, Attrs attrs, std::string_view name,
                                const std::vector<std::string>& output_names) {
   Node node{std::string(), op, std::move(inputs), {}, std::move(attrs), kNoNode};
+  node.attrs.declared_by(op_def(op).attrs);
   node.name = unique_name(node_names_, name.empty() ? op_name(op) : name);
   const std::string context = cat("In the node \"", node.name, "\" (", op_name(op), ")");
   GRAFT_TRY(check_node(*this, node).with_context(context));

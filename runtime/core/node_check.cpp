@@ -15,6 +15,27 @@ AttrType type_of(const AttrValue& value) {
   return kTypes[value.index()];
 }
 
+Status check_range(const AttrSpec& spec, const AttrValue& value) {
+  if (!spec.checked) return ok_status();
+  const auto* const whole = std::get_if<std::int64_t>(&value);
+  const double x = whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+  if (x >= spec.low && x <= spec.high) return ok_status();
+  const auto text = [&](double number) {
+    return whole != nullptr ? cat(static_cast<std::int64_t>(number)) : cat(number);
+  };
+  const std::string is = cat("The attribute \"", spec.name, "\" is ", text(x), "; it must ");
+  if (spec.high < AttrSpec::kFinite) return invalid(is, "lie in [", text(spec.low), ", ", text(spec.high), "].");
+  if (whole != nullptr) return invalid(is, "be ", text(spec.low), " or more.");
+  return invalid(is, "be finite", spec.low > -AttrSpec::kFinite ? cat(" and at least ", spec.low) : "", ".");
+}
+
+/// Keys and values of earlier tokens may be blocks of q8_0: state, and what cache_append() leaves in it.
+bool is_cache(const Value& value) {
+  return value.dtype == DType::q8_0 && (value.kind == ValueKind::state || value.kind == ValueKind::temporary);
+}
+
+}  // namespace
+
 Status check_attrs(const OpDef& def, const Attrs& attrs) {
   for (const auto& [name, value] : attrs.items()) {
     const AttrSpec* spec = nullptr;
@@ -26,19 +47,13 @@ Status check_attrs(const OpDef& def, const Attrs& attrs) {
     if (type_of(value) != spec->type) {
       return invalid("The attribute \"", name, "\" must be ", kAttrTypeNames[static_cast<int>(spec->type)], ".");
     }
+    GRAFT_TRY(check_range(*spec, value));
   }
   for (const AttrSpec& spec : def.attrs) {
     if (spec.required && !attrs.has(spec.name)) return invalid("The attribute \"", spec.name, "\" is missing.");
   }
   return ok_status();
 }
-
-/// Keys and values of earlier tokens may be blocks of q8_0: state, and what cache_append() leaves in it.
-bool is_cache(const Value& value) {
-  return value.dtype == DType::q8_0 && (value.kind == ValueKind::state || value.kind == ValueKind::temporary);
-}
-
-}  // namespace
 
 Status check_shape(const Shape& shape) {
   if (shape.rank() > Shape::kMaxRank) {

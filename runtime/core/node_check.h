@@ -13,8 +13,10 @@ Status check_shape(const Shape& shape);
 /// Quantized values: constants whose last axis is a number of whole blocks.
 Status check_storage(const Value& value);
 
-/// Ids in range and produced before, arity, attribute names and types, kinds of mutated inputs, inputs
-/// that may be quantized.
+/// Names, types and ranges, by the op's table; those that it needs are there.
+Status check_attrs(const OpDef& def, const Attrs& attrs);
+
+/// Ids in range and produced before, arity, attributes, kinds of mutated inputs, inputs that may be quantized.
 Status check_node(const Graph& graph, const Node& node);
 
 /// Output types and shapes by the op's own rule, themselves checked.

@@ -205,6 +205,7 @@ Result<Node> main_node(const Node& fused, std::size_t inputs, std::size_t output
   if (name.starts_with(kFusedPrefix) || find_op(name, &node.op) == nullptr) {
     return invalid("The attribute \"", kFusedMain, "\" is \"", name, "\", which is no op that can be fused.");
   }
+  node.attrs.declared_by(op_def(node.op).attrs);
   if (inputs > fused.inputs.size() || outputs > fused.outputs.size()) return malformed();
   node.name = fused.name;
   node.inputs.assign(fused.inputs.begin(), fused.inputs.begin() + static_cast<std::ptrdiff_t>(inputs));

@@ -113,7 +113,7 @@ class Maker {
 
   /// The activation of gated(), in the order of its names.
   std::optional<std::uint32_t> activation() const {
-    const std::string name = node_.attrs.text("activation", "silu");
+    const std::string name = node_.attrs.text("activation");
     if (name == "silu") return unary_fn::silu;
     if (name == "gelu") return unary_fn::gelu;
     if (name == "gelu_tanh") return unary_fn::gelu_tanh;

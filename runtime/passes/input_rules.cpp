@@ -89,7 +89,7 @@ class Reader {
       Dim dim = node.op == Op::cross_entropy ? shape(0).back() : shape(1)[0];
       if (!dim.is_constant()) return;
       if (node.op == Op::linear_cross_entropy && node.inputs.size() > 3) dim = Dim(rows_together(node, shape(3)));
-      const std::int64_t ignored = node.attrs.integer("ignore_index", -100);
+      const std::int64_t ignored = node.attrs.integer("ignore_index");
       if (ignored >= INT32_MIN && ignored <= INT32_MAX) rule_.ignored = static_cast<std::int32_t>(ignored);
       restrict(0, dim.value() - 1, cat("the model has ", dim.value(), dim.value() == 1 ? " class" : " classes"));
     } else if (node.op == Op::ctc_loss && input == 1 && shape(0).back().is_constant()) {

@@ -128,8 +128,8 @@ Kind kind_of(Op op) {
   }
 }
 
-std::size_t axis_of(const Node& node, const char* name, std::int64_t fallback, std::size_t rank) {
-  const std::int64_t axis = node.attrs.integer(name, fallback);
+std::size_t axis_of(const Node& node, std::size_t rank) {
+  const std::int64_t axis = node.attrs.integer("axis");
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
@@ -262,7 +262,7 @@ std::vector<bool> LayoutRules::reduced(const Node& node) const {
   const std::size_t rank = shape(node.inputs[0]).rank();
   if (is_arg(node.op)) {
     std::vector<bool> gone(rank);
-    gone[axis_of(node, "axis", 0, rank)] = true;
+    gone[axis_of(node, rank)] = true;
     return gone;
   }
   const Ints axes = node.attrs.integers("axes");
@@ -287,7 +287,7 @@ bool LayoutRules::allows(const Node& node, const Order& arrangement) const {
     // Scales by block lie as the tensor does.
     case Kind::axis: return node.inputs.size() == 1 || shape(node.inputs[1]).rank() < 2;
     case Kind::rows:
-      for (std::size_t k = axis_of(node, "axis", -1, rank); k < rank; ++k) {
+      for (std::size_t k = axis_of(node, rank); k < rank; ++k) {
         if (arrangement[k] != k) return false;
       }
       return true;
@@ -370,11 +370,11 @@ Attrs LayoutRules::attrs(const Node& node, const Order& arrangement) const {
     case Kind::pointwise:
       if (node.op == Op::expand) attrs.set("shape", ordered(attrs.shape("shape"), arrangement));
       break;
-    case Kind::axis: attrs.set("axis", place(axis_of(node, "axis", -1, rank))); break;
-    case Kind::concat: attrs.set("axis", place(axis_of(node, "axis", 0, rank))); break;
+    case Kind::axis: attrs.set("axis", place(axis_of(node, rank))); break;
+    case Kind::concat: attrs.set("axis", place(axis_of(node, rank))); break;
     case Kind::reduce: {
       if (is_arg(node.op)) {
-        attrs.set("axis", place(axis_of(node, "axis", 0, rank)));
+        attrs.set("axis", place(axis_of(node, rank)));
         break;
       }
       const std::vector<bool> gone = reduced(node);

@@ -117,8 +117,8 @@ void Match::multiply(ValueId v, double power, bool root, int& budget, Product& i
         open(1, -1);
         return;
       case Op::affine:
-        if (!whole || made->attrs.number("beta") != 0 || made->attrs.number("alpha", 1) == 0) break;
-        into.scale *= std::pow(made->attrs.number("alpha", 1), power);
+        if (!whole || made->attrs.number("beta") != 0 || made->attrs.number("alpha") == 0) break;
+        into.scale *= std::pow(made->attrs.number("alpha"), power);
         open(0, 1);
         return;
       case Op::neg:
@@ -174,9 +174,7 @@ void Match::add(ValueId v, double weight, bool root, int& budget, Sum& into) con
         open(1, -1);
         return;
       case Op::neg: return open(0, -1);
-      case Op::affine:
-        into.offset += weight * made->attrs.number("beta");
-        return open(0, made->attrs.number("alpha", 1));
+      case Op::affine: into.offset += weight * made->attrs.number("beta"); return open(0, made->attrs.number("alpha"));
       case Op::mul:
         for (const std::size_t i : {0, 1}) {
           if (const auto factor = number(made->inputs[i])) return open(1 - i, *factor);

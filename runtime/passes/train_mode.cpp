@@ -113,13 +113,13 @@ class Copier {
 
   Status copy_batch_norm(const Node& node, const std::vector<ValueId>& inputs, const std::vector<std::string>& names) {
     Attrs attrs;
-    attrs.set("epsilon", node.attrs.number("epsilon", 1e-5));
+    attrs.set("epsilon", node.attrs.number("epsilon"));
     GRAFT_TRY_ASSIGN(const NodeId id, out_.graph.add_node(Op::batch_norm_train, {inputs[0], inputs[1], inputs[2]},
                                                           std::move(attrs), node.name, names));
     const std::vector<ValueId> made = out_.graph.node(id).outputs;
     adopt(node.outputs[0], made[0]);
     const Shape& shape = out_.graph.value(inputs[0]).shape;
-    const double momentum = options_.batch_norm_momentum.value_or(node.attrs.number("momentum", 0.1));
+    const double momentum = options_.batch_norm_momentum.value_or(node.attrs.number("momentum"));
     const auto count = static_cast<std::int64_t>(shape.elements(0, shape.rank() - 1));
     GRAFT_TRY(out_.graph.add_node(Op::batch_norm_update, {inputs[3], inputs[4], made[1], made[2]},
                                   {{"momentum", momentum}, {"count", count}}, node.name + "/statistics"));

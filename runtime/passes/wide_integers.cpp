@@ -209,7 +209,7 @@ class Follower {
       case Op::clip: return a;
       case Op::scatter_elements: {
         const Span updates = of(node.inputs[2]);
-        const std::string how = node.attrs.text("reduction", "none");
+        const std::string how = node.attrs.text("reduction");
         const auto count = static_cast<std::int64_t>(graph_.value(node.inputs[1]).shape.elements());
         if (how == "mul") return joined(a, corners(a, multiplied(updates, count), product));
         return how == "add" ? corners(a, joined(summed(updates, count), IntegerSpan{0, 0}), plus) : joined(a, updates);
@@ -228,7 +228,7 @@ class Follower {
         return IntegerSpan{static_cast<std::int64_t>(value), static_cast<std::int64_t>(value)};
       }
       case Op::cast: return reads && graph_.value(node.inputs[0]).dtype != DType::f32 ? a : Span();
-      case Op::narrow: return narrowed_to(node.attrs.text("format", ""));
+      case Op::narrow: return narrowed_to(node.attrs.text("format"));
       default: return std::nullopt;
     }
   }

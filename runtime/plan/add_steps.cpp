@@ -85,7 +85,7 @@ void add_node(const Draft& d, Plan& plan, std::uint32_t position) {
   info.node = id.index;
   info.name = node.name;
   info.op = op_label(node);
-  info.parts = static_cast<std::uint32_t>(node.attrs.integer(kFusedNodes, 1));
+  info.parts = static_cast<std::uint32_t>(node.attrs.has(kFusedNodes) ? node.attrs.integer(kFusedNodes) : 1);
   info.backward = node.forward_of.valid();
   info.forward_of = node.forward_of.valid() ? node.forward_of.index : kNoIndex;
   const auto dispatches = static_cast<std::uint32_t>(emission.dispatches.size());

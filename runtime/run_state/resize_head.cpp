@@ -80,7 +80,7 @@ class HeadFinder {
     if (!weight.shape.is_constant() || weight.shape.rank() != (conv ? 4u : 2u)) {
       return refuse(output, cat(named, " has the shape ", weight.shape.text()));
     }
-    if (conv && node.attrs.integer("groups", 1) != 1) return refuse(output, cat("\"", node.name, "\" has groups"));
+    if (conv && node.attrs.integer("groups") != 1) return refuse(output, cat("\"", node.name, "\" has groups"));
     head_.product = by;
     head_.weight = node.inputs[1];
     head_.axis = conv || node.attrs.flag("trans_b") ? 0 : 1;

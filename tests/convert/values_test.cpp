@@ -102,7 +102,7 @@ TEST(ConvertValues, DropoutInTrainingModeIsOffInInference) {
   for (const Node& node : result.model.graph.nodes()) {
     if (node.op != Op::dropout) continue;
     EXPECT_FALSE(node.attrs.flag("training"));
-    EXPECT_DOUBLE_EQ(node.attrs.number("p", 0), 0.25) << "training needs it";
+    EXPECT_DOUBLE_EQ(node.attrs.number("p"), 0.25) << "training needs it";
   }
   EXPECT_EQ(result.report.notes.size(), 1u);
 }

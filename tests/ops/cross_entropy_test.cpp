@@ -81,7 +81,7 @@ TEST(CrossEntropyErrors, ShapesTypesAndAttributes) {
   c = loss({4}, 6);
   c.inputs[1].dtype = DType::f32;
   expect_infer_error(c, "i32 is needed");
-  expect_infer_error(loss({4}, 6, {{"label_smoothing", 1.5}}), "between 0 and 1");
+  expect_infer_error(loss({4}, 6, {{"label_smoothing", 1.5}}), "[0, 1]");
   c = loss({4}, 0);
   c.inputs[1].high = 0;
   expect_infer_error(c, "no classes");

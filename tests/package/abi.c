@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
   if (graft_trainer_create(model, &options, &trainer) != GRAFT_OK) return fail(context, "trainer");
   graft_checkpoint_options kept = {0};
   kept.struct_size = SIZE(graft_checkpoint_options);
+  graft_checkpoint_options_init(&kept);
   kept.folder = argv[2];
   RESULT(graft_checkpoint_info, opened);
   if (graft_checkpoint_open(trainer, &kept, &opened.of) != GRAFT_OK) return fail(context, "checkpoint");

@@ -23,7 +23,6 @@ int main(int argc, char** argv) {
 
   graft_data_options texts = {0};
   texts.struct_size = sizeof texts;
-  graft_data_options_init(&texts);
   texts.model = model;
   texts.length = 128;
   graft_data_set* set = NULL;

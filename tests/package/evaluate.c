@@ -54,7 +54,6 @@ int main(int argc, char** argv) {
 
   graft_data_options how = {0};
   how.struct_size = sizeof how;
-  graft_data_options_init(&how);
   how.model = model;
   how.evaluation = 1;
   if (graft_data_open_with(context, argv[2], &how, &data) != GRAFT_OK) return fail(context, "data");

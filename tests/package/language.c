@@ -59,7 +59,6 @@ static int prefer(graft_context* context, graft_model* model, const char* path, 
   if (graft_model_load(context, path, &base) != GRAFT_OK) return fail(context, "base");
   graft_data_options data = {0};
   data.struct_size = sizeof data;
-  graft_data_options_init(&data);
   data.model = base;
   data.length = 64;
   data.preference = GRAFT_PREFERENCE_PAIRS;

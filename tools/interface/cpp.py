@@ -178,9 +178,9 @@ def functions(structs):
         name = "group" if struct.is_element else "options"
         lines += [f"graft_status {struct.name}_init({struct.name}* {name}) {{"]
         if struct.is_element:
-            lines += [f"  if ({name} == nullptr) return GRAFT_INVALID_ARGUMENT;", f"  *{name} = graft::c_api::default_{struct.name}();", "  return GRAFT_OK;"]
+            lines += [f"  if ({name} == nullptr) return GRAFT_INVALID_ARGUMENT;", f"  *{name} = graft::c_api::defaults<{struct.name}>();", "  return GRAFT_OK;"]
         else:
-            lines += [f"  const graft::Status written = graft::c_api::write_info(graft::c_api::default_{struct.name}(), {name}, \"{struct.name}\");",
+            lines += [f"  const graft::Status written = graft::c_api::write_info(graft::c_api::defaults<{struct.name}>(), {name}, \"{struct.name}\");",
                       "  return written.ok() ? GRAFT_OK : GRAFT_INVALID_ARGUMENT;"]
         lines += ["}", ""]
     return lines
@@ -194,7 +194,7 @@ def overloads(structs):
 def init(struct, enums, key=None):
     """The defaults of C's struct, for the library's own use."""
     if key is None:
-        lines = [f"inline {struct.name} default_{struct.name}() {{", f"  {struct.name} out{{}};"]
+        lines = ["template <>", f"inline {struct.name} defaults() {{", f"  {struct.name} out{{}};"]
         return lines + ([] if struct.is_element else ["  out.struct_size = sizeof out;"]) + values(struct, enums) + ["  return out;", "}"]
     enum = enums[next(field.ctype for field in struct.fields if field.name == key)]
     if [constant.value for constant in enum.constants] != list(range(len(enum.constants))):

@@ -33,7 +33,9 @@ def files(description, declarations):
     out = {}
     plain = [struct for name, struct in sorted(description.structs.items()) if name not in STRUCTS]
     includes = [f'#include "graft/{header}"' for header in sorted(description.headers)]
-    defaults = [f"// {NOTICE}", "#pragma once", *includes, "", "namespace graft::c_api {", ""]
+    defaults = [f"// {NOTICE}", "#pragma once", *includes, "", "namespace graft::c_api {", "",
+                "/// What a struct is if nothing is said: zeros, unless its description says more.", "template <typename Struct>",
+                "Struct defaults() {", "  return {};", "}", ""]
     for name, key in STRUCTS.items():
         defaults += [*cpp.init(description.structs[name], enums, key), ""]
     for one in plain:

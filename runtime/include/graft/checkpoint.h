@@ -32,12 +32,11 @@ typedef struct graft_checkpoint_options {
   const char* folder;
   /* Steps between snapshots; 0: only graft_checkpoint_save takes one. Default: 0. */
   uint64_t every;
-  /* Steps are durable at each k-th; 1: each, before graft_train_step returns; 0: the default.
-     Default: 1. */
+  /* Steps are durable at each k-th; 1: each, before graft_train_step returns. Default: 1. Range: [1, inf). */
   uint64_t journal_every;
   /* Steps are durable this many milliseconds later at most, instead of journal_every; 0: off. Default: 0. */
   uint64_t journal_ms;
-  /* Newest snapshots to keep; tagged ones always stay; 0: the default. Default: 4. */
+  /* Newest snapshots to keep; tagged ones always stay. Default: 4. Range: [1, inf). */
   uint32_t keep;
   /* Continue from the snapshot in the folder; without it the folder must hold none. Default: 0. */
   int resume;

@@ -54,7 +54,7 @@ typedef enum graft_on_long GRAFT_ENUM_OF_INT {
   GRAFT_ON_LONG_SPLIT = 4    /* it becomes several, each of which begins anew */
 } graft_on_long;
 
-/* How a data set is opened. graft_data_options_init() fills in the defaults. */
+/* How a data set is opened. Zeros are the defaults. */
 typedef struct graft_data_options {
   size_t struct_size;
   /* Model that the data is for: "text:FILE" and "jsonl:FILE" become its tokens, other sets are read for its inputs, and
@@ -62,7 +62,8 @@ typedef struct graft_data_options {
   graft_model* model;
   /* Samples without augmentation, and only labels of the model's classes. Default: 0. */
   int evaluation;
-  /* Tokens of a sample of text; 0: the default. Default: 128. */
+  /* Tokens of a sample of text; 0: 128, or if texts have labels and the model was made for fewer, as many as it was
+     made for. Default: 0. */
   int64_t length;
   /* All samples of text have the field "sequence_starts" (graft_trainer_options.packed_sequences). Default: 0. */
   int sequence_starts;
@@ -90,9 +91,6 @@ typedef struct graft_data_options {
   /* First samples of text that are stored for graft_data_shown. Default: 0. */
   uint64_t show;
 } graft_data_options;
-
-/* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */
-GRAFT_API graft_status graft_data_options_init(graft_data_options* options);
 
 /* As graft_data_open, also "text:FILE", "jsonl:FILE", "folder:DIR" and "wav:DIR". Samples of text that hold several
    have the field "sequence_starts"; a trainer that is made for the set keeps them apart. options may be NULL. */
@@ -142,12 +140,12 @@ GRAFT_API graft_status graft_data_from_callback(graft_context* context, const gr
                                                 graft_data_set** set);
 /* What `model`, without adapters, makes of the texts of a set of preferences becomes part of its samples:
    GRAFT_LOSS_DPO, GRAFT_LOSS_IPO and GRAFT_LOSS_KTO learn by the difference to it. Computed once, on the device; the
-   model is on it for as long. `batch` samples at once; 0: 8. Before the set has a loader. */
+   model is on it for as long. `batch` samples at once, at least 1. Before the set has a loader. */
 GRAFT_API graft_status graft_data_add_reference(graft_data_set* set, graft_model* model, uint32_t batch);
 /* How a reference is computed. graft_reference_options_init() fills in the defaults. */
 typedef struct graft_reference_options {
   size_t struct_size;
-  /* Samples at once; 0: the default. Default: 8. */
+  /* Samples at once. Default: 8. Range: [1, inf). */
   uint32_t batch;
   /* Storage of intermediate results. Default: f32. */
   graft_precision precision;

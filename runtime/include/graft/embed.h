@@ -21,7 +21,7 @@ typedef struct graft_embedder_options {
   int cut;
   /* Most tokens of a text; 0: the model's own context, at most 512. Default: 0. */
   uint32_t length;
-  /* Texts on the device at once; 0: the default. Default: 8. */
+  /* Texts on the device at once. Default: 8. Range: [1, 65536]. */
   uint32_t batch;
   /* Value that is pooled, [batch, seq, width]; by default what the model's head reads, an output "last_hidden_state",
      or the only output. Default: none. */

@@ -19,7 +19,7 @@ typedef struct graft_generator_options {
   size_t struct_size;
   /* Tokens of prompt and answer together; 0: the model's own context, at most 2048. Default: 0. */
   uint32_t context;
-  /* Tokens of a prompt that one run takes; 0: the default. Default: 64. */
+  /* Tokens of a prompt that one run takes. Default: 64. Range: [1, inf). */
   uint32_t prefill;
   /* Largest device memory in bytes; 0: no limit. Default: 0. */
   uint64_t budget;

@@ -55,8 +55,8 @@ typedef struct graft_plan_options {
   int passes;
   /* Of inference, every op and every tensor has its own dispatch. Default: 0. */
   int no_fusion;
-  /* Of training: the plan is for each of this many workers of one run (graft/distribute.h); 0: 1.
-     Default: 1. */
+  /* Of training: the plan is for each of this many workers of one run (graft/distribute.h).
+     Default: 1. Range: [1, inf). */
   uint32_t workers;
   /* What worker 0 of these needs if they share the optimizer's state. Default: 0. */
   int shard_optimizer;

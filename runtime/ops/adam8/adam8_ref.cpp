@@ -32,8 +32,8 @@ void ref_adam8_step(RefContext& c) {
     correction1 = c.in(6)[1];
     correction2 = c.in(6)[2];
   }
-  const double beta1 = a.number("beta1", 0.9), beta2 = a.number("beta2", 0.999);
-  const double rate = c.step_state().learning_rate[group] * a.number("rate_scale", 1), decay = a.number("weight_decay");
+  const double beta1 = a.number("beta1"), beta2 = a.number("beta2");
+  const double rate = c.step_state().learning_rate[group] * a.number("rate_scale"), decay = a.number("weight_decay");
   const auto param = c.update(0);
   for (std::size_t block = 0; block * codes::kCodeBlock < param.size(); ++block) {
     const std::size_t begin = block * codes::kCodeBlock;
@@ -51,7 +51,7 @@ void ref_adam8_step(RefContext& c) {
       double& second = v[i - begin];
       first = beta1 * c.update(3)[block] * codes::decode_signed(code_at(c.update(2), i)) + (1 - beta1) * g;
       second = beta2 * c.update(5)[block] * codes::decode_unsigned(code_at(c.update(4), i)) + (1 - beta2) * g * g;
-      param[i] -= rate / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + a.number("epsilon", 1e-8));
+      param[i] -= rate / correction1 * first / (std::sqrt(second) / std::sqrt(correction2) + a.number("epsilon"));
       largest_m = std::max(largest_m, std::abs(first));
       largest_v = std::max(largest_v, second);
     }

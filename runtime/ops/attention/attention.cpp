@@ -18,25 +18,19 @@
 namespace graft::ops::attention {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number},      {"causal", AttrType::integer},
-                               {"window", AttrType::integer},    {"softcap", AttrType::number},
-                               {"from_step", AttrType::integer}, {"forgets", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::number("scale").finite(),  // absent: 1 / sqrt(dim)
+                               attr::flag("causal"),
+                               attr::integer("window").within(0, INT32_MAX),  // 0: none
+                               attr::number("softcap").at_least(0),           // 0: none
+                               attr::flag("from_step"),
+                               attr::flag("forgets")};
 constexpr std::int64_t kMaxDim = 256;
 constexpr std::uint32_t kTile = 32;  // rows and keys of a workgroup's tile in shared memory, elements of a slab
 constexpr std::int64_t kMaxWindow = 1 << 30;
 constexpr std::size_t kPlaces = 5;  // the input
 
 Status check_attrs(const Attrs& attrs) {
-  const double scale = attrs.number("scale", 1);
-  if (!std::isfinite(scale)) return invalid("The attribute \"scale\" is ", scale, "; it must be finite.");
-  const double softcap = attrs.number("softcap");
-  if (!(softcap >= 0) || !std::isfinite(softcap)) {
-    return invalid("The attribute \"softcap\" is ", softcap, "; it must be finite and not negative (0: none).");
-  }
   const std::int64_t window = attrs.integer("window");
-  if (window < 0 || window > INT32_MAX) {
-    return invalid("The attribute \"window\" is ", window, "; it must lie between 0 (none) and ", INT32_MAX, ".");
-  }
   if (attrs.flag("forgets") && (window == 0 || window > kMaxWindow || !attrs.flag("from_step"))) {
     return invalid("Its cache forgets, but it has no window, or does not begin at the step's position.");
   }
@@ -182,7 +176,8 @@ Result<Job> make_job(const Emitter& e, std::size_t sequences) {
   p.dim = dim_of(q, 3);
   p.offset = static_cast<std::int32_t>(p.keys) - static_cast<std::int32_t>(p.queries);
   p.window = static_cast<std::int32_t>(std::min(e.attrs().integer("window"), kMaxWindow));
-  p.scale = static_cast<float>(e.attrs().number("scale", 1 / std::sqrt(static_cast<double>(p.dim))));
+  p.scale = static_cast<float>(e.attrs().has("scale") ? e.attrs().number("scale")
+                                                      : 1 / std::sqrt(static_cast<double>(p.dim)));
   p.softcap = static_cast<float>(e.attrs().number("softcap"));
   job.batch = q.elements(0, 1);
   job.query_words = q.elements(1, 4);

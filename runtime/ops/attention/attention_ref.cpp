@@ -30,7 +30,7 @@ class Row {
     head_ = static_cast<std::int64_t>(row % heads);
     kv_head_ = row % heads / (heads / kv_heads_);
     start_ = row * dim_;
-    scale_ = c.attrs().number("scale", 1 / std::sqrt(static_cast<double>(dim_)));
+    scale_ = c.attrs().has("scale") ? c.attrs().number("scale") : 1 / std::sqrt(static_cast<double>(dim_));
     softcap_ = c.attrs().number("softcap");
   }
 

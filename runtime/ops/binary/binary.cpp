@@ -8,9 +8,9 @@
 namespace graft::ops::binary {
 namespace {
 
-constexpr AttrSpec kFmod[] = {{"fmod", AttrType::integer}};
-constexpr AttrSpec kGrad[] = {
-    {"fn", AttrType::integer, true}, {"wrt", AttrType::integer, true}, {"fmod", AttrType::integer}};
+constexpr AttrSpec kFmod[] = {attr::integer("fmod")};
+constexpr AttrSpec kGrad[] = {attr::integer("fn").needed(), attr::integer("wrt").needed().within(0, 1),
+                              attr::integer("fmod")};
 
 Status expect_same_types(InferContext& c) {
   if (c.dtype(0) == c.dtype(1)) return ok_status();
@@ -114,9 +114,6 @@ Status infer_grad(InferContext& c) {
                      fn == static_cast<std::int64_t>(Op::minimum) || fn == static_cast<std::int64_t>(Op::prelu) ||
                      fn == static_cast<std::int64_t>(Op::div) || fn == static_cast<std::int64_t>(Op::remainder);
   if (!known) return invalid("The attribute \"fn\" names no op with a fused gradient.");
-  if (c.attrs().integer("wrt") < 0 || c.attrs().integer("wrt") > 1) {
-    return invalid("The attribute \"wrt\" is ", c.attrs().integer("wrt"), "; 0 or 1 is needed.");
-  }
   for (std::size_t i = 0; i < 3; ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
   GRAFT_TRY_ASSIGN(const Shape shape, broadcast(c.shape(0), c.shape(1)));
   GRAFT_TRY(c.expect_shape(2, shape));

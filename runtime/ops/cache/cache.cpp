@@ -16,8 +16,8 @@ constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
 constexpr std::uint64_t kBlocksWorkgroup = 32;
 constexpr std::uint64_t kBlock = 32;  // elements
 constexpr std::int64_t kPlaceWords = 4;
-constexpr AttrSpec kAppendAttrs[] = {{"window", AttrType::integer}};
-constexpr AttrSpec kPositionsAttrs[] = {{"shape", AttrType::shape, true}, {"from_step", AttrType::integer}};
+constexpr AttrSpec kAppendAttrs[] = {attr::integer("window")};
+constexpr AttrSpec kPositionsAttrs[] = {attr::shape("shape").needed(), attr::integer("from_step")};
 
 Status infer_append(InferContext& c) {
   const bool blocks = is_quantized(c.dtype(0));

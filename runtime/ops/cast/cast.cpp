@@ -11,7 +11,7 @@
 namespace graft::ops::cast {
 namespace {
 
-constexpr AttrSpec kCast[] = {{"to", AttrType::integer, true}};
+constexpr AttrSpec kCast[] = {attr::integer("to").needed()};
 
 Status infer(InferContext& c) {
   const std::int64_t to = c.attrs().integer("to");
@@ -44,8 +44,7 @@ Status vjp(VjpContext& c) {
 
 // --- narrow
 
-constexpr AttrSpec kNarrow[] = {
-    {"format", AttrType::text, true}, {"saturate", AttrType::integer}, {"rounding", AttrType::text}};
+constexpr AttrSpec kNarrow[] = {attr::text("format").needed(), attr::integer("saturate"), attr::text("rounding")};
 
 std::optional<PowerRounding> power_rounding(const Attrs& attrs) {
   const std::string name = attrs.text("rounding");

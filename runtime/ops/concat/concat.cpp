@@ -9,7 +9,7 @@
 namespace graft::ops::concat {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer, true}};
+constexpr AttrSpec kAttrs[] = {attr::integer("axis").needed()};
 
 Status infer(InferContext& c) {
   const Shape& first = c.shape(0);

@@ -11,13 +11,11 @@
 namespace graft::ops::conv {
 namespace {
 
-#define GRAFT_CONV_WINDOW_ATTRS                                                                       \
-  {"strides", AttrType::integers}, {"pads", AttrType::integers}, {"dilations", AttrType::integers}, { \
-    "groups", AttrType::integer                                                                       \
-  }
-constexpr AttrSpec kConvAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"same", AttrType::integers}};
-constexpr AttrSpec kGradAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"shape", AttrType::shape, true}};
-constexpr AttrSpec kTransposeAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, {"output_padding", AttrType::integers}};
+#define GRAFT_CONV_WINDOW_ATTRS \
+  attr::integers("strides"), attr::integers("pads"), attr::integers("dilations"), attr::integer("groups", 1).at_least(1)
+constexpr AttrSpec kConvAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, attr::integers("same")};
+constexpr AttrSpec kGradAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, attr::shape("shape").needed()};
+constexpr AttrSpec kTransposeAttrs[] = {GRAFT_CONV_WINDOW_ATTRS, attr::integers("output_padding")};
 #undef GRAFT_CONV_WINDOW_ATTRS
 
 Status expect_images(InferContext& c) {
@@ -159,7 +157,7 @@ Status transposed_size(InferContext& c, const ConvWindow& window, std::size_t ax
 Status infer_transpose(InferContext& c) {
   GRAFT_TRY(expect_images(c));
   GRAFT_TRY_ASSIGN(const ConvWindow window, read_conv_window(c.attrs()));
-  const Ints padding = c.attrs().integers("output_padding", {0, 0});
+  const Ints padding = c.attrs().has("output_padding") ? c.attrs().integers("output_padding") : Ints{0, 0};
   if (padding.size() != 2) {
     return invalid("The attribute \"output_padding\" must hold 2 numbers; it holds ", padding.size(), ".");
   }

@@ -21,8 +21,7 @@ Result<ConvWindow> read_conv_window(const Attrs& attrs) {
   GRAFT_TRY(read_window_ints(attrs, "pads", 0, window.pads));
   GRAFT_TRY(read_window_ints(attrs, "dilations", 1, window.dilations));
   GRAFT_TRY_ASSIGN(window.same, read_same(attrs));
-  window.groups = attrs.integer("groups", 1);
-  if (window.groups < 1) return invalid("The attribute \"groups\" is ", window.groups, "; it must be 1 or more.");
+  window.groups = attrs.integer("groups");
   return window;
 }
 

@@ -10,7 +10,7 @@
 namespace graft::ops::cross_entropy {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer}, {"label_smoothing", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::integer("ignore_index", -100), attr::number("label_smoothing").within(0, 1)};
 
 // Checks logits, labels and attributes; the shape of the labels is that of the losses.
 Status check(InferContext& c) {
@@ -19,10 +19,6 @@ Status check(InferContext& c) {
   const Shape& logits = c.shape(0);
   if (logits.rank() == 0) return invalid("The logits are a scalar; an axis of classes is needed.");
   if (logits.back() == Dim(0)) return invalid("The logits of shape ", logits.text(), " have no classes.");
-  const double smoothing = c.attrs().number("label_smoothing");
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    return invalid("The attribute \"label_smoothing\" is ", smoothing, "; it must lie between 0 and 1.");
-  }
   return c.expect_shape(1, Shape(std::vector<Dim>(logits.begin(), logits.end() - 1)));
 }
 
@@ -51,7 +47,7 @@ Status emit_kernel(Emitter& e, shaders::KernelId kernel, std::vector<Binding> bi
   const auto columns = static_cast<std::uint64_t>(logits.back().value());
   const RowSchedule schedule = row_schedule(e, rows, columns, 1);
   // Labels have 32 bits: an ignored index beyond that ignores nothing, and a number of 32 bits stands for it.
-  const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index", -100), INT32_MIN, INT32_MAX);
+  const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index"), INT32_MIN, INT32_MAX);
   const push::CrossEntropyPush push = {.rows = static_cast<std::uint32_t>(rows),
                                        .columns = static_cast<std::uint32_t>(columns),
                                        .inner = 1,

@@ -20,7 +20,7 @@ void for_each_row(RefContext& c, Fn fn) {
   const auto columns = static_cast<std::size_t>(c.in_dims(0).back());
   for (std::size_t r = 0; r < c.in(1).size(); ++r) {
     Row row = {.x = c.in(0).subspan(r * columns, columns), .label = c.in(1)[r]};
-    row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index", -100));
+    row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index"));
     row.valid = row.label >= 0 && row.label < static_cast<double>(columns);
     row.top = *std::max_element(row.x.begin(), row.x.end());
     double sum = 0;

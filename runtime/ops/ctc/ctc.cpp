@@ -8,7 +8,7 @@
 namespace graft::ops::ctc {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"blank", AttrType::integer}, {"zero_infinity", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("blank"), attr::integer("zero_infinity")};
 
 Status check(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));

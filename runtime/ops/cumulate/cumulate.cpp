@@ -9,8 +9,7 @@
 namespace graft::ops::cumulate {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"axis", AttrType::integer}, {"exclusive", AttrType::integer}, {"reverse", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("axis"), attr::integer("exclusive"), attr::integer("reverse")};
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernel
 // Lines this short, or this many, keep a device busy with an invocation each.
 constexpr std::uint64_t kShortLine = 32, kManyLines = 8192;

@@ -14,7 +14,6 @@ namespace graft::ops::descent {
 namespace {
 
 constexpr NoGrad kUpdates{"it updates state in place"};
-constexpr double kBelowOne = 1 - 0x1p-24;  // stays below 1 in f32
 
 /// Inputs [0, count) are f32 of one shape, as far as they are given; the next one is the factor of the gradients.
 Status expect_alike(InferContext& c, std::size_t count) {
@@ -24,18 +23,10 @@ Status expect_alike(InferContext& c, std::size_t count) {
     GRAFT_TRY(c.expect_dtype(i, DType::f32));
     GRAFT_TRY(c.expect_shape(i, c.shape(0)));
   }
-  GRAFT_TRY(expect_factor(c, count));
-  return check_group(c.attrs());
+  return expect_factor(c, count);
 }
 
-Status check_rates(InferContext& c) {
-  GRAFT_TRY(check_number(c.attrs(), "rate_scale", 1, 0, kAny));
-  return check_number(c.attrs(), "weight_decay", 0, 0, kAny);
-}
-
-float f32(const Emitter& e, std::string_view name, double fallback = 0) {
-  return static_cast<float>(e.attrs().number(name, fallback));
-}
+float f32(const Emitter& e, std::string_view name) { return static_cast<float>(e.attrs().number(name)); }
 std::uint32_t group_of(const Emitter& e) { return static_cast<std::uint32_t>(e.attrs().integer("group")); }
 Binding factor_of(const Emitter& e, std::size_t i) { return e.has(i) ? e.in(i) : e.step_state(); }
 
@@ -46,25 +37,20 @@ std::uint64_t flops(const Graph& graph, const Node& node) {
 
 // --- lion_step(param, grad, exp_avg, factor?)
 
-constexpr AttrSpec kLionAttrs[] = {{"group", AttrType::integer},
-                                   {"beta1", AttrType::number},
-                                   {"beta2", AttrType::number},
-                                   {"weight_decay", AttrType::number},
-                                   {"rate_scale", AttrType::number}};
+constexpr AttrSpec kLionAttrs[] = {kGroup, attr::number("beta1", 0.9).within(0, kBelowOne),
+                                   attr::number("beta2", 0.99).within(0, kBelowOne), kWeightDecay, kRateScale};
 
 Status infer_lion(InferContext& c) {
   GRAFT_TRY(expect_alike(c, 3));
-  GRAFT_TRY(check_number(c.attrs(), "beta1", 0.9, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "beta2", 0.99, 0, kBelowOne));
-  return check_rates(c);
+  return ok_status();
 }
 
 Status emit_lion(Emitter& e) {
-  const double beta1 = e.attrs().number("beta1", 0.9), beta2 = e.attrs().number("beta2", 0.99);
+  const double beta1 = e.attrs().number("beta1"), beta2 = e.attrs().number("beta2");
   const push::LionStepPush push{.count = 0,
                                 .group = group_of(e),
                                 .has_factor = factor_kind(e, 3),
-                                .rate_scale = f32(e, "rate_scale", 1),
+                                .rate_scale = f32(e, "rate_scale"),
                                 .beta1 = static_cast<float>(beta1),
                                 .one_minus_beta1 = static_cast<float>(1 - beta1),
                                 .beta2 = static_cast<float>(beta2),
@@ -79,32 +65,32 @@ Status emit_lion(Emitter& e) {
 
 // --- rmsprop_step(param, grad, square_avg, momentum_buffer?, grad_avg?, factor?)
 
-constexpr AttrSpec kRmspropAttrs[] = {{"group", AttrType::integer},       {"alpha", AttrType::number},
-                                      {"epsilon", AttrType::number},      {"momentum", AttrType::number},
-                                      {"weight_decay", AttrType::number}, {"rate_scale", AttrType::number}};
+constexpr AttrSpec kRmspropAttrs[] = {kGroup,
+                                      attr::number("alpha", 0.99).within(0, kBelowOne),
+                                      attr::number("epsilon", 1e-8).at_least(0),
+                                      attr::number("momentum").at_least(0),
+                                      kWeightDecay,
+                                      kRateScale};
 
 Status infer_rmsprop(InferContext& c) {
   GRAFT_TRY(expect_alike(c, 5));
-  GRAFT_TRY(check_number(c.attrs(), "alpha", 0.99, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "epsilon", 1e-8, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "momentum", 0, 0, kAny));
   if (c.attrs().number("momentum") != 0 && !c.has(3)) {
     return invalid("Momentum ", c.attrs().number("momentum"), " needs a momentum buffer as input 3.");
   }
-  return check_rates(c);
+  return ok_status();
 }
 
 Status emit_rmsprop(Emitter& e) {
-  const double alpha = e.attrs().number("alpha", 0.99);
+  const double alpha = e.attrs().number("alpha");
   const push::RmspropStepPush push{.count = 0,
                                    .group = group_of(e),
                                    .has_factor = factor_kind(e, 5),
-                                   .rate_scale = f32(e, "rate_scale", 1),
+                                   .rate_scale = f32(e, "rate_scale"),
                                    .has_momentum = e.attrs().number("momentum") != 0,
                                    .centered = e.has(4),
                                    .alpha = static_cast<float>(alpha),
                                    .one_minus_alpha = static_cast<float>(1 - alpha),
-                                   .epsilon = f32(e, "epsilon", 1e-8),
+                                   .epsilon = f32(e, "epsilon"),
                                    .momentum = f32(e, "momentum"),
                                    .weight_decay = f32(e, "weight_decay")};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
@@ -117,26 +103,26 @@ Status emit_rmsprop(Emitter& e) {
 
 // --- adagrad_step(param, grad, sum, factor?)
 
-constexpr AttrSpec kAdagradAttrs[] = {{"group", AttrType::integer},       {"lr_decay", AttrType::number},
-                                      {"initial", AttrType::number},      {"epsilon", AttrType::number},
-                                      {"weight_decay", AttrType::number}, {"rate_scale", AttrType::number}};
+constexpr AttrSpec kAdagradAttrs[] = {kGroup,
+                                      attr::number("lr_decay").at_least(0),
+                                      attr::number("initial").at_least(0),
+                                      attr::number("epsilon", 1e-10).at_least(0),
+                                      kWeightDecay,
+                                      kRateScale};
 
 Status infer_adagrad(InferContext& c) {
   GRAFT_TRY(expect_alike(c, 3));
-  GRAFT_TRY(check_number(c.attrs(), "lr_decay", 0, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "initial", 0, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "epsilon", 1e-10, 0, kAny));
-  return check_rates(c);
+  return ok_status();
 }
 
 Status emit_adagrad(Emitter& e) {
   const push::AdagradStepPush push{.count = 0,
                                    .group = group_of(e),
                                    .has_factor = factor_kind(e, 3),
-                                   .rate_scale = f32(e, "rate_scale", 1),
+                                   .rate_scale = f32(e, "rate_scale"),
                                    .lr_decay = f32(e, "lr_decay"),
                                    .initial = f32(e, "initial"),
-                                   .epsilon = f32(e, "epsilon", 1e-10),
+                                   .epsilon = f32(e, "epsilon"),
                                    .weight_decay = f32(e, "weight_decay")};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   emit_flat(e, shaders::KernelId::adagrad_step__f32, {},
@@ -147,14 +133,15 @@ Status emit_adagrad(Emitter& e) {
 
 // --- moment_update(mean, x, factor?) -> the mean after it
 
-constexpr AttrSpec kMomentAttrs[] = {{"group", AttrType::integer},   {"decay", AttrType::number},
-                                     {"weight", AttrType::number},   {"lerp", AttrType::integer},
-                                     {"squared", AttrType::integer}, {"from_step", AttrType::integer}};
+constexpr AttrSpec kMomentAttrs[] = {kGroup,
+                                     attr::number("decay").at_least(0),
+                                     attr::number("weight").at_least(0),
+                                     attr::flag("lerp"),
+                                     attr::flag("squared"),
+                                     attr::flag("from_step")};
 
 Status infer_moment(InferContext& c) {
   GRAFT_TRY(expect_alike(c, 2));
-  GRAFT_TRY(check_number(c.attrs(), "decay", 0, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "weight", 0, 0, kAny));
   c.output(DType::f32, c.shape(0));
   return ok_status();
 }
@@ -177,22 +164,19 @@ Status emit_moment(Emitter& e) {
 
 // --- apply_update(param, direction, factor?, scale?)
 
-constexpr AttrSpec kApplyAttrs[] = {{"group", AttrType::integer},
-                                    {"absolute", AttrType::integer},
-                                    {"weight_decay", AttrType::number},
-                                    {"rate_scale", AttrType::number}};
+constexpr AttrSpec kApplyAttrs[] = {kGroup, attr::flag("absolute"), kWeightDecay, kRateScale};
 
 Status infer_apply(InferContext& c) {
   GRAFT_TRY(expect_alike(c, 2));
   GRAFT_TRY(expect_scalar(c, 3));
-  return check_rates(c);
+  return ok_status();
 }
 
 Status emit_apply(Emitter& e) {
   const push::ApplyUpdatePush push{.count = 0,
                                    .group = group_of(e),
                                    .has_factor = factor_kind(e, 2),
-                                   .rate_scale = f32(e, "rate_scale", 1),
+                                   .rate_scale = f32(e, "rate_scale"),
                                    .has_scale = e.has(3),
                                    .absolute = e.attrs().flag("absolute"),
                                    .weight_decay = f32(e, "weight_decay")};

@@ -23,7 +23,7 @@ Factor factor_of(RefContext& c, std::size_t i) {
 }
 
 double rate_of(RefContext& c) {
-  return c.step_state().learning_rate[c.attrs().integer("group")] * c.attrs().number("rate_scale", 1);
+  return c.step_state().learning_rate[c.attrs().integer("group")] * c.attrs().number("rate_scale");
 }
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
@@ -33,7 +33,7 @@ double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 void ref_lion_step(RefContext& c) {
   const Factor factor = factor_of(c, 3);
   if (factor.skip) return;
-  const double beta1 = c.attrs().number("beta1", 0.9), beta2 = c.attrs().number("beta2", 0.99), rate = rate_of(c);
+  const double beta1 = c.attrs().number("beta1"), beta2 = c.attrs().number("beta2"), rate = rate_of(c);
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
     const double g = c.in(1)[i] * factor.value;
     double& x = c.update(0)[i];
@@ -47,7 +47,7 @@ void ref_lion_step(RefContext& c) {
 void ref_rmsprop_step(RefContext& c) {
   const Factor factor = factor_of(c, 5);
   if (factor.skip) return;
-  const double alpha = c.attrs().number("alpha", 0.99), momentum = c.attrs().number("momentum"), rate = rate_of(c);
+  const double alpha = c.attrs().number("alpha"), momentum = c.attrs().number("momentum"), rate = rate_of(c);
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
     double& x = c.update(0)[i];
     const double g = c.in(1)[i] * factor.value + c.attrs().number("weight_decay") * x;
@@ -59,7 +59,7 @@ void ref_rmsprop_step(RefContext& c) {
       mean += (1 - alpha) * (g - mean);
       spread = std::max(spread - mean * mean, 0.0);
     }
-    double step = g / (std::sqrt(spread) + c.attrs().number("epsilon", 1e-8));
+    double step = g / (std::sqrt(spread) + c.attrs().number("epsilon"));
     if (momentum != 0) step = c.update(3)[i] = momentum * c.update(3)[i] + step;
     x -= rate * step;
   }
@@ -74,7 +74,7 @@ void ref_adagrad_step(RefContext& c) {
     double& x = c.update(0)[i];
     const double g = c.in(1)[i] * factor.value + c.attrs().number("weight_decay") * x;
     c.update(2)[i] += g * g;
-    x -= rate * g / (std::sqrt(c.update(2)[i] + c.attrs().number("initial")) + c.attrs().number("epsilon", 1e-10));
+    x -= rate * g / (std::sqrt(c.update(2)[i] + c.attrs().number("initial")) + c.attrs().number("epsilon"));
   }
 }
 
@@ -96,7 +96,7 @@ void ref_apply_update(RefContext& c) {
   if (factor_of(c, 2).skip) return;
   const double rate = rate_of(c);
   double size = c.has(3) ? c.in(3)[0] : 1;
-  size *= c.attrs().flag("absolute") ? c.attrs().number("rate_scale", 1) : rate;
+  size *= c.attrs().flag("absolute") ? c.attrs().number("rate_scale") : rate;
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
     double& x = c.update(0)[i];
     x = x * (1 - rate * c.attrs().number("weight_decay")) - size * c.in(1)[i];

@@ -10,19 +10,12 @@
 namespace graft::ops::dropout {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"p", AttrType::number}, {"training", AttrType::integer}, {"stream", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::number("p", 0.5).within(0, 1), attr::flag("training"),
+                               attr::integer("stream").within(0, UINT32_MAX)};
 constexpr double kWords = 4294967296.0;  // as many as a random word has values
-
-double probability(const Attrs& attrs) { return attrs.number("p", 0.5); }
 
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
-  const double p = probability(c.attrs());
-  if (!(p >= 0 && p <= 1)) return invalid("The attribute \"p\" is ", p, "; it must lie between 0 and 1.");
-  const std::int64_t stream = c.attrs().integer("stream");
-  if (stream < 0 || stream > UINT32_MAX) {
-    return invalid("The attribute \"stream\" is ", stream, "; it must lie between 0 and ", UINT32_MAX, ".");
-  }
   c.output(DType::f32, c.shape(0));
   return ok_status();
 }
@@ -30,7 +23,7 @@ Status infer(InferContext& c) {
 Status emit(Emitter& e) {
   const std::uint64_t count = e.out_shape().elements();
   GRAFT_TRY(count32(count, "output"));
-  const double p = probability(e.attrs());
+  const double p = e.attrs().number("p");
   const double threshold = std::round(p * kWords);
   if (!e.attrs().flag("training") || threshold == 0) return emit_copy(e, e.in(0), e.out(), count);
   if (threshold == kWords) return emit_fill(e, e.out(), count, 0);
@@ -44,7 +37,7 @@ Status emit(Emitter& e) {
 }
 
 Status vjp(VjpContext& c) {
-  const bool identity = !c.attrs().flag("training") || probability(c.attrs()) == 0;
+  const bool identity = !c.attrs().flag("training") || c.attrs().number("p") == 0;
   c.grad(0, identity ? c.dy() : c.b.node(Op::dropout_grad, {c.dy()}, Attrs(c.attrs())));
   return ok_status();
 }

@@ -6,7 +6,7 @@
 namespace graft::ops::dropout {
 
 void ref_dropout(RefContext& c) {
-  const double p = c.attrs().number("p", 0.5);
+  const double p = c.attrs().number("p");
   const bool training = c.attrs().flag("training");
   const double threshold = std::round(p * 0x1p32);
   const RefStepState& state = c.step_state();

@@ -17,9 +17,9 @@
 namespace graft::ops::elements {
 namespace {
 
-constexpr AttrSpec kGather[] = {{"axis", AttrType::integer}, {"zero_miss", AttrType::integer}};
-constexpr AttrSpec kScatter[] = {{"axis", AttrType::integer}, {"reduction", AttrType::text}};
-constexpr AttrSpec kNdIndex[] = {{"dims", AttrType::shape, true}, {"batches", AttrType::integer}};
+constexpr AttrSpec kGather[] = {attr::integer("axis"), attr::integer("zero_miss")};
+constexpr AttrSpec kScatter[] = {attr::integer("axis"), attr::text("reduction", "none")};
+constexpr AttrSpec kNdIndex[] = {attr::shape("dims").needed(), attr::integer("batches")};
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
 constexpr std::uint32_t kNan = 0x7fc00000u;
 constexpr std::uint64_t kMostIndices = std::numeric_limits<std::int32_t>::max();

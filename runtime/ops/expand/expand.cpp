@@ -6,7 +6,7 @@
 namespace graft::ops::expand {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"shape", AttrType::shape, true}};
+constexpr AttrSpec kAttrs[] = {attr::shape("shape").needed()};
 
 Status infer(InferContext& c) {
   const Shape target = c.attrs().shape("shape");

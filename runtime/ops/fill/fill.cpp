@@ -11,9 +11,8 @@
 namespace graft::ops::fill {
 namespace {
 
-constexpr AttrSpec kFull[] = {
-    {"shape", AttrType::shape, true}, {"value", AttrType::number, true}, {"dtype", AttrType::integer}};
-constexpr AttrSpec kStepScalar[] = {{"field", AttrType::text, true}, {"index", AttrType::integer}};
+constexpr AttrSpec kFull[] = {attr::shape("shape").needed(), attr::number("value").needed(), attr::integer("dtype")};
+constexpr AttrSpec kStepScalar[] = {attr::text("field").needed(), attr::integer("index")};
 
 Status infer_full(InferContext& c) {
   const std::int64_t dtype = c.attrs().integer("dtype");

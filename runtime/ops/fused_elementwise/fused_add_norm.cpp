@@ -27,7 +27,7 @@ namespace ops::fused_elementwise {
 namespace add_norm {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{kFusedMain, AttrType::text, true}, {kFusedNodes, AttrType::integer, true}};
+constexpr AttrSpec kAttrs[] = {attr::text(kFusedMain).needed(), attr::integer(kFusedNodes).needed()};
 
 Result<Node> norm_of(const Node& node) {
   return main_node(node, node.inputs.size() - 1, node.outputs.empty() ? 0 : node.outputs.size() - 1);

@@ -6,7 +6,7 @@ namespace graft::ops::fused_elementwise {
 namespace program {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{kFusedShapes, AttrType::integers, true}, {kFusedNodes, AttrType::integer, true}};
+constexpr AttrSpec kAttrs[] = {attr::integers(kFusedShapes).needed(), attr::integer(kFusedNodes).needed()};
 
 /// The shapes of the results, which are of equally many elements.
 Result<std::vector<Shape>> shapes_of(const Attrs& attrs) {

@@ -82,7 +82,7 @@ std::optional<EpiloguePlace> find_epilogue_place(Emitter& main) {
 std::uint64_t epilogue_columns(const Graph& graph, const Node& main) {
   const Shape& out = graph.value(main.outputs[0]).shape;
   if (main.op == Op::layer_norm_grad || main.op == Op::rms_norm_grad) {
-    const auto axis = normalize_axis(main.attrs.integer("axis", -1), out.rank());
+    const auto axis = normalize_axis(main.attrs.integer("axis"), out.rank());
     return axis.ok() ? out.elements(*axis, out.rank()) : 0;
   }
   const bool by_vector = main.op == Op::matmul && graph.value(main.inputs[1]).shape.rank() == 1;
@@ -93,7 +93,7 @@ namespace ops::fused_elementwise {
 namespace epilogue {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{kFusedMain, AttrType::text, true}, {kFusedNodes, AttrType::integer, true}};
+constexpr AttrSpec kAttrs[] = {attr::text(kFusedMain).needed(), attr::integer(kFusedNodes).needed()};
 
 struct Parts {
   Node main;

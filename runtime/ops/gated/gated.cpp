@@ -9,11 +9,11 @@
 namespace graft::ops::gated {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"activation", AttrType::text}};
+constexpr AttrSpec kAttrs[] = {attr::text("activation", "silu")};
 constexpr std::string_view kActivations[] = {"silu", "gelu", "gelu_tanh"};  // numbers as in gated.glsl
 
 std::uint32_t activation_of(const Attrs& attrs) {
-  const std::string name = attrs.text("activation", "silu");
+  const std::string name = attrs.text("activation");
   return static_cast<std::uint32_t>(std::ranges::find(kActivations, name) - std::begin(kActivations));
 }
 

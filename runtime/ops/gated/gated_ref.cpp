@@ -28,7 +28,7 @@ Point gelu_tanh(double x) {
 }
 
 Point activate(const RefContext& c, double x) {
-  const std::string name = c.attrs().text("activation", "silu");
+  const std::string name = c.attrs().text("activation");
   return name == "silu" ? silu(x) : name == "gelu" ? gelu(x) : gelu_tanh(x);
 }
 

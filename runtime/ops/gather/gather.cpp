@@ -19,9 +19,8 @@
 namespace graft::ops::gather {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer}, {"first_row", AttrType::integer}};
-constexpr AttrSpec kGradAttrs[] = {
-    {"shape", AttrType::shape, true}, {"axis", AttrType::integer}, {"first_row", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("axis"), attr::integer("first_row")};
+constexpr AttrSpec kGradAttrs[] = {attr::shape("shape").needed(), attr::integer("axis"), attr::integer("first_row")};
 constexpr std::uint64_t kWorkgroup = 128;       // local_size_x of the kernels
 constexpr std::uint32_t kColumnsOfGroup = 512;  // as in gather_grad.comp
 constexpr std::uint32_t kNan = 0x7fc00000u;

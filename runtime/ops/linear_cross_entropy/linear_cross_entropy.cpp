@@ -19,13 +19,13 @@
 namespace graft::ops::linear_cross_entropy {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"ignore_index", AttrType::integer},
-                               {"label_smoothing", AttrType::number},
-                               {"softcap", AttrType::number},
-                               {"first_row", AttrType::integer}};
-constexpr AttrSpec kGradAttrs[] = {{"ignore_index", AttrType::integer},    {"label_smoothing", AttrType::number},
-                                   {"softcap", AttrType::number},          {"first_row", AttrType::integer},
-                                   {"weight_gradient", AttrType::integer}, {"rows_gradient", AttrType::integer}};
+constexpr AttrSpec kIgnore = attr::integer("ignore_index", -100);
+constexpr AttrSpec kSmoothing = attr::number("label_smoothing").within(0, 1);
+constexpr AttrSpec kSoftcap = attr::number("softcap").at_least(0);  // 0: none
+constexpr AttrSpec kFirstRow = attr::integer("first_row");
+constexpr AttrSpec kAttrs[] = {kIgnore, kSmoothing, kSoftcap, kFirstRow};
+constexpr AttrSpec kGradAttrs[] = {
+    kIgnore, kSmoothing, kSoftcap, kFirstRow, attr::flag("weight_gradient"), attr::flag("rows_gradient")};
 constexpr std::uint64_t kChunkBytes = 4u << 20;  // of logits at once
 constexpr std::uint64_t kMinChunk = 256;         // columns: fewer make poor products
 constexpr std::uint64_t kWorkgroup = 128;        // of the kernels
@@ -52,13 +52,6 @@ Status check(InferContext& c) {
   if (hidden.rank() == 0 || hidden.back() != c.shape(1)[1]) {
     return invalid("The hidden states of shape ", hidden.text(), " and the weight of shape ", c.shape(1).text(),
                    " must end with the same axis.");
-  }
-  const double smoothing = c.attrs().number("label_smoothing");
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    return invalid("The attribute \"label_smoothing\" is ", smoothing, "; it must lie between 0 and 1.");
-  }
-  if (const double cap = c.attrs().number("softcap"); !(cap >= 0 && std::isfinite(cap))) {
-    return invalid("The attribute \"softcap\" is ", cap, "; it is at least 0, which stands for none.");
   }
   if (c.shape(1)[0] == Dim(0)) return invalid("The weight of shape ", c.shape(1).text(), " has no classes.");
   return c.expect_shape(2, Shape(std::vector<Dim>(hidden.begin(), hidden.end() - 1)));
@@ -124,7 +117,7 @@ Result<Head> head_of(const Emitter& e, std::size_t more) {
   h.smoothing = static_cast<float>(e.attrs().number("label_smoothing"));
   h.cap = static_cast<float>(e.attrs().number("softcap"));
   // An ignored index beyond 32 bits ignores nothing.
-  const std::int64_t ignore = e.attrs().integer("ignore_index", -100);
+  const std::int64_t ignore = e.attrs().integer("ignore_index");
   h.ignore = static_cast<std::int32_t>(std::clamp<std::int64_t>(ignore, INT32_MIN, INT32_MAX));
   const std::uint64_t wanted = std::max(kMinChunk, kChunkBytes / (4 * std::max<std::uint64_t>(h.rows, 1)));
   for (Table& table : h.tables) {

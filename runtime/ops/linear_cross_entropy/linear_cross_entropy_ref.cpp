@@ -47,7 +47,7 @@ void for_each_row(RefContext& c, const Weights& weights, Fn fn) {
     double sum = 0;
     for (const double x : row.logits) sum += std::exp(x - top);
     row.log_sum = top + std::log(sum);
-    row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index", -100));
+    row.ignored = row.label == static_cast<double>(c.attrs().integer("ignore_index"));
     row.valid = row.label >= 0 && row.label < static_cast<double>(vocabulary);
     fn(r, row);
   }

@@ -9,7 +9,7 @@
 namespace graft::ops::lora {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"scale", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::number("scale", 1)};
 
 Status infer(InferContext& c) {
   for (std::size_t i = 0; i < 4; ++i) GRAFT_TRY(c.expect_dtype(i, DType::f32));
@@ -40,7 +40,7 @@ Status emit(Emitter& e) {
   up.rows = e.in_shape(3).elements(0, 1);
   up.columns = rank;
   up.base = e.in(0);
-  up.alpha = static_cast<float>(e.attrs().number("scale", 1));
+  up.alpha = static_cast<float>(e.attrs().number("scale"));
   return emit_weight_gemm(e, up);
 }
 
@@ -50,7 +50,7 @@ Status vjp(VjpContext& c) {
     return b.node(Op::matmul, {left, right},
                   {{"trans_a", std::int64_t{trans_left}}, {"trans_b", std::int64_t{trans_right}}});
   };
-  const double scale = c.attrs().number("scale", 1);
+  const double scale = c.attrs().number("scale");
   c.grad(0, c.dy());
   // Rows of all batches are summed over: matrices of rank 2.
   const auto flat = [&](ValueId value) -> Result<ValueId> {

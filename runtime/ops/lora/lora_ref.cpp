@@ -8,7 +8,7 @@ void ref_lora(RefContext& c) {
   const auto rank = static_cast<std::size_t>(c.in_dims(2)[0]);
   const auto from = static_cast<std::size_t>(c.in_dims(2)[1]);
   const auto to = static_cast<std::size_t>(c.in_dims(3)[0]);
-  const double scale = c.attrs().number("scale", 1);
+  const double scale = c.attrs().number("scale");
   for (std::size_t row = 0; row < c.out().size() / std::max<std::size_t>(to, 1); ++row) {
     std::vector<double> low(rank);
     for (std::size_t i = 0; i < rank; ++i) {

@@ -25,23 +25,22 @@ Status expect_state(InferContext& c, std::size_t i) {
 
 constexpr double kTiny = 0x1p-126;
 constexpr double kHuge = 0x1p126;
-constexpr double kInitial = 65536;
+constexpr AttrSpec kInitial = attr::number("initial", 65536).within(kTiny, kHuge);
 
 // --- loss_scale(weight, state; initial) -> weight * scale, 1 / scale
 
-constexpr AttrSpec kScaleAttrs[] = {{"initial", AttrType::number}};
+constexpr AttrSpec kScaleAttrs[] = {kInitial};
 
 Status infer_scale(InferContext& c) {
   GRAFT_TRY(expect_scalar(c, 0));
   GRAFT_TRY(expect_state(c, 1));
-  GRAFT_TRY(check_number(c.attrs(), "initial", kInitial, kTiny, kHuge));
   c.output(DType::f32, {});
   c.output(DType::f32, {});
   return ok_status();
 }
 
 Status emit_scale(Emitter& e) {
-  const push::LossScalePush push{static_cast<float>(e.attrs().number("initial", kInitial))};
+  const push::LossScalePush push{static_cast<float>(e.attrs().number("initial"))};
   e.dispatch(shaders::KernelId::loss_scale__f32, {}, {e.in(0), e.in(1), e.out(0), e.out(1)}, push, {1, 1, 1});
   return ok_status();
 }
@@ -60,30 +59,22 @@ Status emit_count(Emitter& e) {
 
 // --- loss_scale_step(state, overflow_count, squared_norm?, loss?; ..) -> control [4], squared norm without the scale
 
-constexpr AttrSpec kStepAttrs[] = {
-    {"initial", AttrType::number},        {"growth_factor", AttrType::number}, {"interval", AttrType::number},
-    {"backoff_factor", AttrType::number}, {"max_norm", AttrType::number},      {"unscaled", AttrType::integer},
-    {"corrections", AttrType::integer},   {"beta1", AttrType::number},         {"beta2", AttrType::number},
-    {"beta2_decay", AttrType::number}};
+constexpr AttrSpec kStepAttrs[] = {kInitial,
+                                   attr::number("growth_factor", 2).within(1, kHuge),
+                                   attr::number("backoff_factor", 0.5).within(kTiny, 1),
+                                   attr::number("interval", 2000).within(1, 1 << 24),
+                                   attr::number("max_norm").within(0, kHuge),
+                                   attr::flag("unscaled"),
+                                   attr::integer("corrections", kNoCorrections).within(kNoCorrections, kStepCount),
+                                   attr::number("beta1").within(0, kBelowOne),
+                                   attr::number("beta2").within(0, kBelowOne),
+                                   attr::number("beta2_decay").within(-10, 0)};
 
 Status infer_step(InferContext& c) {
   GRAFT_TRY(expect_state(c, 0));
   GRAFT_TRY(expect_scalar(c, 1));
   GRAFT_TRY(expect_scalar(c, 2));
   GRAFT_TRY(expect_scalar(c, 3));
-  GRAFT_TRY(check_number(c.attrs(), "initial", kInitial, kTiny, kHuge));
-  GRAFT_TRY(check_number(c.attrs(), "growth_factor", 2, 1, kHuge));
-  GRAFT_TRY(check_number(c.attrs(), "backoff_factor", 0.5, kTiny, 1));
-  GRAFT_TRY(check_number(c.attrs(), "interval", 2000, 1, 1 << 24));
-  GRAFT_TRY(check_number(c.attrs(), "max_norm", 0, 0, kHuge));
-  constexpr double kBelowOne = 1 - 0x1p-24;
-  GRAFT_TRY(check_number(c.attrs(), "beta1", 0, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "beta2", 0, 0, kBelowOne));
-  GRAFT_TRY(check_number(c.attrs(), "beta2_decay", 0, -10, 0));
-  const std::int64_t corrections = c.attrs().integer("corrections");
-  if (corrections < kNoCorrections || corrections > kStepCount) {
-    return invalid("The attribute \"corrections\" is ", corrections, "; it must lie in [0, ", std::int64_t{kStepCount}, "].");
-  }
   if (c.attrs().number("max_norm") != 0 && !c.has(2)) return invalid("Clipping needs the squared norm as input 2.");
   c.output(DType::f32, Shape::of({kUpdateControlFields}));
   c.output(DType::f32, {});
@@ -94,10 +85,10 @@ float log_of(double beta) { return static_cast<float>(std::max(std::log(beta), -
 
 Status emit_step(Emitter& e) {
   const Attrs& a = e.attrs();
-  const push::LossScaleStepPush push{.initial = static_cast<float>(a.number("initial", kInitial)),
-                                     .growth = static_cast<float>(a.number("growth_factor", 2)),
-                                     .backoff = static_cast<float>(a.number("backoff_factor", 0.5)),
-                                     .interval = static_cast<float>(a.number("interval", 2000)),
+  const push::LossScaleStepPush push{.initial = static_cast<float>(a.number("initial")),
+                                     .growth = static_cast<float>(a.number("growth_factor")),
+                                     .backoff = static_cast<float>(a.number("backoff_factor")),
+                                     .interval = static_cast<float>(a.number("interval")),
                                      .max_norm = static_cast<float>(a.number("max_norm")),
                                      .unscaled = a.flag("unscaled"),
                                      .log_beta1 = log_of(a.number("beta1")),

@@ -6,7 +6,7 @@
 namespace graft::ops::loss_scale {
 namespace {
 
-double scale_of(double state, const Attrs& attrs) { return state == 0 ? attrs.number("initial", 65536) : state; }
+double scale_of(double state, const Attrs& attrs) { return state == 0 ? attrs.number("initial") : state; }
 
 }  // namespace
 
@@ -55,10 +55,10 @@ void ref_loss_scale_step(RefContext& c) {
   }
   c.out(0)[3] = skip ? 1 : (t == 1 ? 2 : 0);
   state[kGrowing] = skip ? std::min(state[kGrowing], 0.0) - 1 : std::max(state[kGrowing], 0.0) + 1;
-  if (skip && !lost) scale *= a.number("backoff_factor", 0.5);
-  if (!skip && state[kGrowing] == a.number("interval", 2000)) {
+  if (skip && !lost) scale *= a.number("backoff_factor");
+  if (!skip && state[kGrowing] == a.number("interval")) {
     state[kGrowing] = 0;
-    if (scale * a.number("growth_factor", 2) < 0x1p128) scale *= a.number("growth_factor", 2);
+    if (scale * a.number("growth_factor") < 0x1p128) scale *= a.number("growth_factor");
   }
   state[kScale] = scale;
   (skip ? state[kSkipped] : state[kTaken]) += 1;

@@ -16,7 +16,7 @@
 namespace graft::ops::matmul {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"trans_a", AttrType::integer}, {"trans_b", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("trans_a"), attr::integer("trans_b")};
 
 // The operands as matrices: an operand of rank 1 is a row (a) or a column (b), whatever trans_* says.
 struct Matrices {

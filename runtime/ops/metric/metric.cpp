@@ -10,15 +10,13 @@
 namespace graft::ops::metric {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"k", AttrType::integer, true}, {"ignore_index", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("k").needed().at_least(1), attr::integer("ignore_index", -100)};
 
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
   GRAFT_TRY(c.expect_dtype(1, DType::i32));
   const Shape& logits = c.shape(0);
   if (logits.rank() == 0) return invalid("The logits are a scalar; an axis of classes is needed.");
-  if (c.attrs().integer("k") < 1)
-    return invalid("The attribute \"k\" is ", c.attrs().integer("k"), "; at least 1 is needed.");
   GRAFT_TRY(c.expect_shape(1, Shape(std::vector<Dim>(logits.begin(), logits.end() - 1))));
   c.output(DType::f32, Shape());
   return ok_status();
@@ -34,7 +32,7 @@ Status emit(Emitter& e) {
   const std::uint64_t rows = e.in_shape(1).elements();
   const auto columns = static_cast<std::uint64_t>(logits.back().value());
   const RowSchedule schedule = row_schedule(e, rows, columns, 1);
-  const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index", -100), INT32_MIN, INT32_MAX);
+  const std::int64_t ignore = std::clamp<std::int64_t>(e.attrs().integer("ignore_index"), INT32_MIN, INT32_MAX);
   const std::int64_t k = std::min<std::int64_t>(e.attrs().integer("k"), INT32_MAX);
   const Slot hits = e.scratch(rows * 4);
   const push::TopkRowsPush push = {.rows = static_cast<std::uint32_t>(rows),

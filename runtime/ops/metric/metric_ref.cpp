@@ -10,7 +10,7 @@ void ref_topk_correct(RefContext& c) {
   for (std::size_t r = 0; r < c.in(1).size(); ++r) {
     const double label = c.in(1)[r];
     const bool valid = label >= 0 && label < static_cast<double>(columns);
-    if (!valid || label == static_cast<double>(c.attrs().integer("ignore_index", -100))) continue;
+    if (!valid || label == static_cast<double>(c.attrs().integer("ignore_index"))) continue;
     const auto x = c.in(0).subspan(r * columns, columns);
     const auto wanted = static_cast<std::size_t>(label);
     if (std::isnan(x[wanted])) continue;

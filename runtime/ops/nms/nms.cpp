@@ -10,10 +10,11 @@
 namespace graft::ops::nms {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"max_output", AttrType::integer},
-                               {"iou_threshold", AttrType::number},
-                               {"score_threshold", AttrType::number},
-                               {"center_point_box", AttrType::integer}};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr AttrSpec kAttrs[] = {attr::integer("max_output").at_least(0),  // absent: all boxes
+                               attr::number("iou_threshold").within(0, kInfinity),
+                               attr::number("score_threshold").within(-kInfinity, kInfinity),
+                               attr::flag("center_point_box")};
 
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
@@ -25,16 +26,7 @@ Status infer(InferContext& c) {
     return invalid("Boxes of shape ", boxes.text(), " and scores of shape ", scores.text(),
                    " do not fit: [batch, boxes, 4] and [batch, classes, boxes] do.");
   }
-  const double overlap = c.attrs().number("iou_threshold");
-  if (!(overlap >= 0)) return invalid("The attribute \"iou_threshold\" is ", overlap, ", which is below 0.");
-  if (std::isnan(c.attrs().number("score_threshold")))
-    return invalid("The attribute \"score_threshold\" is no number.");
-  Dim places = boxes[1];
-  if (c.attrs().has("max_output")) {
-    const std::int64_t most = c.attrs().integer("max_output");
-    if (most < 0) return invalid("The attribute \"max_output\" is ", most, ".");
-    places = most;
-  }
+  const Dim places = c.attrs().has("max_output") ? Dim(c.attrs().integer("max_output")) : boxes[1];
   c.output(DType::i32, Shape{scores[0], scores[1], places});
   return ok_status();
 }

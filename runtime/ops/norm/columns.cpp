@@ -113,12 +113,6 @@ void emit_norm_grad_apply(Emitter& e, const push::NormPush& p, const Binding& x,
 Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0x7fc00000u); }
 Status emit_zero_floats(Emitter& e, const Binding& to, std::uint64_t count) { return emit_fill(e, to, count, 0); }
 
-Status check_epsilon(const Attrs& attrs) {
-  const double epsilon = attrs.number("epsilon", 1e-5);
-  if (epsilon >= 0 && epsilon <= 3e38) return ok_status();
-  return invalid("The attribute \"epsilon\" is ", epsilon, "; it must be finite and not negative.");
-}
-
 std::uint64_t norm_flops(const Graph& graph, const Node& node, std::uint64_t per_element) {
   const Shape& shape = graph.value(node.inputs[0]).shape;
   return shape.is_constant() ? per_element * shape.elements() : 0;

@@ -50,8 +50,7 @@ void emit_norm_grad_apply(Emitter& e, const push::NormPush& p, const Binding& x,
 Status emit_nan(Emitter& e, const Binding& to, std::uint64_t count);
 Status emit_zero_floats(Emitter& e, const Binding& to, std::uint64_t count);
 
-/// The attribute epsilon: finite, not negative.
-Status check_epsilon(const Attrs& attrs);
+inline constexpr AttrSpec kEpsilon = attr::number("epsilon", 1e-5).at_least(0);
 
 /// Adds and multiplies per element of the first input, times `per_element`.
 std::uint64_t norm_flops(const Graph& graph, const Node& node, std::uint64_t per_element);

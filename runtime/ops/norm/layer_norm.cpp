@@ -10,8 +10,8 @@
 namespace graft::ops::norm {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"axis", AttrType::integer, true}, {"epsilon", AttrType::number}};
-constexpr AttrSpec kGradAttrs[] = {{"axis", AttrType::integer, true}};
+constexpr AttrSpec kAttrs[] = {attr::integer("axis").needed(), kEpsilon};
+constexpr AttrSpec kGradAttrs[] = {attr::integer("axis").needed()};
 
 struct Parts {
   Shape leading;
@@ -33,7 +33,6 @@ Status infer(InferContext& c) {
     GRAFT_TRY(c.expect_dtype(i, DType::f32));
     GRAFT_TRY(c.expect_shape(i, parts.trailing));
   }
-  GRAFT_TRY(check_epsilon(c.attrs()));
   c.output(DType::f32, c.shape(0));
   c.output(DType::f32, parts.leading);
   c.output(DType::f32, parts.leading);
@@ -65,7 +64,7 @@ Status emit(Emitter& e) {
     return emit_nan(e, e.out(2), p.rows);
   }
   p.has_bias = e.has(2);
-  p.epsilon = static_cast<float>(e.attrs().number("epsilon", 1e-5));
+  p.epsilon = static_cast<float>(e.attrs().number("epsilon"));
   dispatch_rows(e, shaders::KernelId::layer_norm__f32,
                 {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.has(2) ? e.in(2) : e.in(0), e.out(), e.out(1), e.out(2)}, p);
   return ok_status();

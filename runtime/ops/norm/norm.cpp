@@ -10,17 +10,16 @@
 namespace graft::ops::norm {
 namespace {
 
-constexpr AttrSpec kEpsilonAttrs[] = {{"epsilon", AttrType::number}};
-// The momentum (the weight of new statistics in the running ones) is kept for training, and has no effect here.
-constexpr AttrSpec kBatchAttrs[] = {{"epsilon", AttrType::number}, {"momentum", AttrType::number}};
-constexpr AttrSpec kBatchGradAttrs[] = {{"epsilon", AttrType::number}, {"training", AttrType::integer}};
-constexpr AttrSpec kUpdateAttrs[] = {{"momentum", AttrType::number, true},
-                                     {"count", AttrType::integer},
-                                     {"count_shape", AttrType::shape},
-                                     {"unbiased", AttrType::integer}};
-constexpr AttrSpec kGroupAttrs[] = {{"groups", AttrType::integer, true}, {"epsilon", AttrType::number}};
+constexpr AttrSpec kMomentum = attr::number("momentum", 0.1).within(0, 1);
+constexpr AttrSpec kEpsilonAttrs[] = {kEpsilon};
+// The momentum (the weight of new statistics in the running ones) is for training, and has no effect here.
+constexpr AttrSpec kBatchAttrs[] = {kEpsilon, kMomentum};
+constexpr AttrSpec kBatchGradAttrs[] = {kEpsilon, attr::flag("training")};
+constexpr AttrSpec kUpdateAttrs[] = {kMomentum.needed(), attr::integer("count"), attr::shape("count_shape"),
+                                     attr::flag("unbiased", true)};
+constexpr AttrSpec kGroupAttrs[] = {attr::integer("groups").needed(), kEpsilon};
 
-double epsilon_of(const Attrs& attrs) { return attrs.number("epsilon", 1e-5); }
+double epsilon_of(const Attrs& attrs) { return attrs.number("epsilon"); }
 
 /// All inputs from `first` on that are given: f32 and of shape [C], C the last axis of input 0.
 Status expect_channels(InferContext& c, std::size_t first, std::size_t last) {
@@ -33,7 +32,7 @@ Status expect_channels(InferContext& c, std::size_t first, std::size_t last) {
     GRAFT_TRY(c.expect_dtype(i, DType::f32));
     GRAFT_TRY(c.expect_shape(i, {c.shape(0).back()}));
   }
-  return check_epsilon(c.attrs());
+  return ok_status();
 }
 
 NormView batch_view(const Shape& x) {
@@ -43,13 +42,7 @@ NormView batch_view(const Shape& x) {
 
 // --- batch_norm(x, scale, bias, mean, var), batch_norm_train(x, scale, bias) -> y, mean, var
 
-Status check_momentum(double momentum) {
-  if (momentum >= 0 && momentum <= 1) return ok_status();
-  return invalid("The attribute \"momentum\" is ", momentum, "; it must lie in [0, 1].");
-}
-
 Status infer_batch(InferContext& c) {
-  GRAFT_TRY(check_momentum(c.attrs().number("momentum", 0)));
   GRAFT_TRY(expect_channels(c, 1, 4));
   c.output(DType::f32, c.shape(0));
   return ok_status();
@@ -172,9 +165,8 @@ Status infer_update(InferContext& c) {
     GRAFT_TRY(c.expect_dtype(i, DType::f32));
     GRAFT_TRY(c.expect_shape(i, c.shape(0)));
   }
-  GRAFT_TRY(check_momentum(c.attrs().number("momentum")));
   GRAFT_TRY_ASSIGN(const Dim count, update_count(c.attrs()));
-  if (c.attrs().flag("unbiased", true) && count.is_constant() && count.value() < 2) {
+  if (c.attrs().flag("unbiased") && count.is_constant() && count.value() < 2) {
     return invalid("Running statistics need 2 or more values per channel; the attribute \"count\" says ", count.text(),
                    ".");
   }
@@ -186,7 +178,7 @@ Status emit_update(Emitter& e) {
   if (channels == 0) return ok_status();
   push::BatchNormUpdatePush push{.momentum = static_cast<float>(e.attrs().number("momentum")), .variance_factor = 1};
   GRAFT_TRY_ASSIGN(push.count, count32(channels, "list of channels"));
-  if (e.attrs().flag("unbiased", true)) {
+  if (e.attrs().flag("unbiased")) {
     GRAFT_TRY_ASSIGN(const Dim count, update_count(e.attrs()));
     const auto n = static_cast<double>(count.value());
     push.variance_factor = static_cast<float>(n / (n - 1));

@@ -64,7 +64,7 @@ Statistics statistics(std::span<const double> x, const Layout& layout) {
 }
 
 void forward(RefContext& c, const Layout& layout, const Statistics& s) {
-  const double epsilon = c.attrs().number("epsilon", 1e-5);
+  const double epsilon = c.attrs().number("epsilon");
   for (std::size_t i = 0; i < c.in(0).size(); ++i) {
     const auto k = layout.statistic(i);
     double y = (c.in(0)[i] - s.mean[k]) / std::sqrt(s.variance[k] + epsilon);
@@ -75,7 +75,7 @@ void forward(RefContext& c, const Layout& layout, const Statistics& s) {
 }
 
 void forward_with_rstd(RefContext& c, const Layout& layout) {
-  const double epsilon = c.attrs().number("epsilon", 1e-5);
+  const double epsilon = c.attrs().number("epsilon");
   const Statistics s = statistics(c.in(0), layout);
   forward(c, layout, s);
   for (std::size_t k = 0; k < s.mean.size(); ++k) {
@@ -127,7 +127,7 @@ void ref_batch_norm_train(RefContext& c) {
 void ref_batch_norm_grad(RefContext& c) {
   std::vector<double> rstd;
   for (const double variance : c.in(3)) {
-    rstd.push_back(1 / std::sqrt(variance + c.attrs().number("epsilon", 1e-5)));
+    rstd.push_back(1 / std::sqrt(variance + c.attrs().number("epsilon")));
   }
   backward(c, batch_layout(c), rstd, !c.attrs().flag("training"));
 }
@@ -136,7 +136,7 @@ void ref_batch_norm_update(RefContext& c) {
   const double momentum = c.attrs().number("momentum");
   double n = static_cast<double>(c.attrs().integer("count"));
   if (c.attrs().has("count_shape")) n = static_cast<double>(ref_count(c.attrs().shape("count_shape").values()));
-  const double factor = c.attrs().flag("unbiased", true) ? n / (n - 1) : 1;
+  const double factor = c.attrs().flag("unbiased") ? n / (n - 1) : 1;
   for (std::size_t i = 0; i < c.update(0).size(); ++i) {
     if (!std::isfinite(c.in(2)[i]) || !std::isfinite(c.in(3)[i])) continue;
     c.update(0)[i] += momentum * (c.in(2)[i] - c.update(0)[i]);

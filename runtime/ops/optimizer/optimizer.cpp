@@ -31,21 +31,19 @@ std::uint64_t elements_of(const Graph& graph, const Node& node) {
 
 // --- sgd_step(param, grad, momentum_buffer?, factor?)
 
-constexpr AttrSpec kSgdAttrs[] = {{"group", AttrType::integer},    {"momentum", AttrType::number},
-                                  {"dampening", AttrType::number}, {"nesterov", AttrType::integer},
-                                  {"maximize", AttrType::integer}, {"weight_decay", AttrType::number},
-                                  {"rate_scale", AttrType::number}};
+constexpr AttrSpec kSgdAttrs[] = {kGroup,
+                                  attr::number("momentum").at_least(0),
+                                  attr::number("dampening").finite(),
+                                  attr::flag("nesterov"),
+                                  attr::flag("maximize"),
+                                  kWeightDecay,
+                                  kRateScale};
 
 Status infer_sgd(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
   GRAFT_TRY(expect_like_first(c, 1));
   GRAFT_TRY(expect_like_first(c, 2));
   GRAFT_TRY(expect_factor(c, 3));
-  GRAFT_TRY(check_group(c.attrs()));
-  GRAFT_TRY(check_number(c.attrs(), "momentum", 0, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "dampening", 0, -kAny, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "weight_decay", 0, 0, kAny));
-  GRAFT_TRY(check_number(c.attrs(), "rate_scale", 1, 0, kAny));
   const double momentum = c.attrs().number("momentum");
   if (momentum != 0 && !c.has(2)) return invalid("Momentum ", momentum, " needs a momentum buffer as input 2.");
   if (c.attrs().flag("nesterov") && (momentum == 0 || c.attrs().number("dampening") != 0)) {
@@ -64,7 +62,7 @@ Status emit_sgd(Emitter& e) {
                          .momentum = static_cast<float>(a.number("momentum")),
                          .one_minus_dampening = static_cast<float>(1 - a.number("dampening")),
                          .weight_decay = static_cast<float>(a.number("weight_decay")),
-                         .rate_scale = static_cast<float>(a.number("rate_scale", 1))};
+                         .rate_scale = static_cast<float>(a.number("rate_scale"))};
   GRAFT_TRY(count32(e.in_shape(0).elements(), "parameter"));
   const Binding velocity = push.has_momentum ? e.update(2) : e.update(0);
   emit_flat(e, shaders::KernelId::sgd_step__f32, {},
@@ -138,12 +136,11 @@ Status emit_state_hash(Emitter& e) {
   return emit_total(e, shaders::KernelId::state_hash__f32, shaders::KernelId::state_hash__f32_total, 2);
 }
 
-constexpr AttrSpec kClipAttrs[] = {{"max_norm", AttrType::number}};
+constexpr AttrSpec kClipAttrs[] = {attr::number("max_norm").at_least(0)};
 
 Status infer_clip(InferContext& c) {
   GRAFT_TRY(expect_scalar(c, 0));
   GRAFT_TRY(expect_scalar(c, 1));
-  GRAFT_TRY(check_number(c.attrs(), "max_norm", 0, 0, kAny));
   c.output(DType::f32, {});
   return ok_status();
 }

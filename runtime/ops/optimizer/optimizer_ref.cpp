@@ -37,7 +37,7 @@ void ref_sgd_step(RefContext& c) {
   const Control control = control_of(c, 3);
   if (control.skip) return;
   const double momentum = a.number("momentum");
-  const double rate = c.step_state().learning_rate[a.integer("group")] * a.number("rate_scale", 1);
+  const double rate = c.step_state().learning_rate[a.integer("group")] * a.number("rate_scale");
   const auto param = c.update(0);
   for (std::size_t i = 0; i < param.size(); ++i) {
     double d = c.in(1)[i] * control.factor;
@@ -57,10 +57,10 @@ void ref_adam_step(RefContext& c) {
   const Control control = control_of(c, 4);
   if (control.skip) return;
   const auto group = a.integer("group");
-  const double beta1 = a.number("beta1", 0.9);
-  const double beta2 = a.number("beta2", 0.999);
+  const double beta1 = a.number("beta1");
+  const double beta2 = a.number("beta2");
   const double decay = a.number("weight_decay");
-  const double rate = c.step_state().learning_rate[group] * a.number("rate_scale", 1);
+  const double rate = c.step_state().learning_rate[group] * a.number("rate_scale");
   const auto param = c.update(0);
   const auto m = c.update(2);
   const auto v = c.update(3);
@@ -74,7 +74,7 @@ void ref_adam_step(RefContext& c) {
     }
     m[i] = beta1 * m[i] + (1 - beta1) * g;
     v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    const double denominator = std::sqrt(v[i]) / std::sqrt(control.correction2) + a.number("epsilon", 1e-8);
+    const double denominator = std::sqrt(v[i]) / std::sqrt(control.correction2) + a.number("epsilon");
     param[i] -= rate / control.correction1 * m[i] / denominator;
   }
 }

@@ -16,19 +16,16 @@
 namespace graft::ops::pad {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"pads", AttrType::integers, true}, {"mode", AttrType::text}, {"value", AttrType::number}};
-constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true},
-                                   {"pads", AttrType::integers, true},
-                                   {"mode", AttrType::text},
-                                   {"value", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::integers("pads").needed(), attr::text("mode", "constant"), attr::number("value")};
+constexpr AttrSpec kGradAttrs[] = {attr::shape("shape").needed(), attr::integers("pads").needed(),
+                                   attr::text("mode", "constant"), attr::number("value")};
 constexpr std::int64_t kMaxPad = std::numeric_limits<std::int32_t>::max();
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
 
 enum class Mode : std::uint32_t { constant = 0, reflect = 1, edge = 2 };  // as in pad_push.h
 
 Result<Mode> mode_of(const Attrs& attrs) {
-  const std::string mode = attrs.text("mode", "constant");
+  const std::string mode = attrs.text("mode");
   if (mode == "constant") return Mode::constant;
   if (mode == "reflect") return Mode::reflect;
   if (mode == "edge") return Mode::edge;
@@ -213,7 +210,7 @@ Status emit_grad(Emitter& e) {
 
 Status vjp_grad(VjpContext& c) {
   const Attrs& a = c.attrs();
-  c.grad(0, c.b.node(Op::pad, {c.dy()}, {{"pads", a.integers("pads")}, {"mode", a.text("mode", "constant")}}));
+  c.grad(0, c.b.node(Op::pad, {c.dy()}, {{"pads", a.integers("pads")}, {"mode", a.text("mode")}}));
   return ok_status();
 }
 

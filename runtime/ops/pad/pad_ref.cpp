@@ -7,7 +7,7 @@ namespace {
 /// Where an element of the padded tensor comes from; false where that is the constant.
 bool source(const RefContext& c, RefIndex& index, const std::vector<std::int64_t>& whole) {
   const Ints pads = c.attrs().integers("pads");
-  const std::string mode = c.attrs().text("mode", "constant");
+  const std::string mode = c.attrs().text("mode");
   for (std::size_t axis = 0; axis < index.size(); ++axis) {
     std::int64_t i = index[axis] - pads[axis];
     const std::int64_t last = whole[axis] - 1;

@@ -18,17 +18,13 @@ using shaders::KernelId;
 constexpr std::uint32_t kStrip = 4;  // channels of an invocation
 constexpr std::uint32_t kBlock = 2;  // lines and columns that those of gradients take at a time
 
-#define GRAFT_POOL_ATTRS                                                                                 \
-  {"kernel", AttrType::integers, true}, {"strides", AttrType::integers}, {"pads", AttrType::integers}, { \
-    "ceil_mode", AttrType::integer                                                                       \
-  }
-constexpr AttrSpec kMaxAttrs[] = {GRAFT_POOL_ATTRS, {"dilations", AttrType::integers}, {"same", AttrType::integers}};
-constexpr AttrSpec kAverageAttrs[] = {
-    GRAFT_POOL_ATTRS, {"count_include_pad", AttrType::integer}, {"same", AttrType::integers}};
-constexpr AttrSpec kMaxGradAttrs[] = {
-    GRAFT_POOL_ATTRS, {"dilations", AttrType::integers}, {"shape", AttrType::shape, true}};
-constexpr AttrSpec kAverageGradAttrs[] = {
-    GRAFT_POOL_ATTRS, {"count_include_pad", AttrType::integer}, {"shape", AttrType::shape, true}};
+#define GRAFT_POOL_ATTRS \
+  attr::integers("kernel").needed(), attr::integers("strides"), attr::integers("pads"), attr::flag("ceil_mode")
+constexpr AttrSpec kMaxAttrs[] = {GRAFT_POOL_ATTRS, attr::integers("dilations"), attr::integers("same")};
+constexpr AttrSpec kAverageAttrs[] = {GRAFT_POOL_ATTRS, attr::integer("count_include_pad"), attr::integers("same")};
+constexpr AttrSpec kMaxGradAttrs[] = {GRAFT_POOL_ATTRS, attr::integers("dilations"), attr::shape("shape").needed()};
+constexpr AttrSpec kAverageGradAttrs[] = {GRAFT_POOL_ATTRS, attr::integer("count_include_pad"),
+                                          attr::shape("shape").needed()};
 #undef GRAFT_POOL_ATTRS
 
 Result<Shape> forward_shape(InferContext& c, const Shape& x) {

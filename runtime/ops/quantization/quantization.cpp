@@ -14,14 +14,11 @@ namespace graft::ops::quantization {
 namespace {
 
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernels
-constexpr AttrSpec kAttrs[] = {{"type", AttrType::text, true},
-                               {"axis", AttrType::integer},
-                               {"block_size", AttrType::integer},
-                               {"saturate", AttrType::integer}};
-constexpr AttrSpec kDequantizeAttrs[] = {{"type", AttrType::text, true},
-                                         {"axis", AttrType::integer},
-                                         {"block_size", AttrType::integer},
-                                         {"shape", AttrType::shape}};
+constexpr AttrSpec kType = attr::text("type").needed();
+constexpr AttrSpec kAxis = attr::integer("axis", -1);
+constexpr AttrSpec kBlockSize = attr::integer("block_size").at_least(0);  // 0: a scale is of the whole axis
+constexpr AttrSpec kAttrs[] = {kType, kAxis, kBlockSize, attr::flag("saturate", true)};
+constexpr AttrSpec kDequantizeAttrs[] = {kType, kAxis, kBlockSize, attr::shape("shape")};
 
 Result<const QuantizedType*> type_of(const Attrs& attrs) {
   const QuantizedType* type = find_quantized_type(attrs.text("type"));
@@ -34,9 +31,8 @@ enum class Scales : std::uint32_t { one = 0, by_axis = 1, by_block = 2 };
 
 Result<Scales> scales_of(const Shape& x, const Shape& scale, const Attrs& attrs) {
   if (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == Dim(1))) return Scales::one;
-  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(attrs.integer("axis", -1), x.rank()));
-  const std::int64_t block = attrs.integer("block_size", 0);
-  if (block < 0) return invalid("The attribute \"block_size\" is ", block, "; it must be 0 or more.");
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(attrs.integer("axis"), x.rank()));
+  const std::int64_t block = attrs.integer("block_size");
   if (block == 0) {
     if (scale.rank() == 1 && scale[0] == x[axis]) return Scales::by_axis;
     return invalid("Its scale has the shape ", scale.text(), "; one number, or ", x[axis].text(), " for axis ", axis,
@@ -122,14 +118,14 @@ Status emit_kernel(Emitter& e, shaders::KernelId kernel, std::size_t scale, std:
   push::QuantizationPush push{.low = type->low, .high = type->high, .least = type->least};
   push.axis = push.inner = push.block = 1;
   if (scales != Scales::one) {
-    GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(e.attrs().integer("axis", -1), shape.rank()));
+    GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(e.attrs().integer("axis"), shape.rank()));
     push.axis = static_cast<std::uint32_t>(shape[axis].value());
     push.inner = static_cast<std::uint32_t>(shape.elements(axis + 1, shape.rank()));
     push.block = static_cast<std::uint32_t>(
-        std::clamp<std::int64_t>(e.attrs().integer("block_size", 0), 1, std::max<std::int64_t>(push.axis, 1)));
+        std::clamp<std::int64_t>(e.attrs().integer("block_size"), 1, std::max<std::int64_t>(push.axis, 1)));
   }
   const bool has_zero = e.has(scale + 1);
-  const std::uint32_t overflow = type->saturates ? 3 : e.attrs().flag("saturate", true) ? 0 : type->infinite ? 2 : 1;
+  const std::uint32_t overflow = type->saturates ? 3 : e.attrs().flag("saturate") ? 0 : type->infinite ? 2 : 1;
   const std::uint64_t per_word = e.attrs().has("shape") ? 32 / type->bits : 1;
   const std::uint64_t limit = max_bound_elements(e.caps()), elements = shape.elements();
   for (std::uint64_t first = 0; first < elements; first += limit) {

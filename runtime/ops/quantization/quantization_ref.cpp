@@ -13,7 +13,7 @@ using Dims = std::vector<std::int64_t>;
 /// Which scale is that of the element at `index`.
 std::size_t scale_at(const RefContext& c, const Dims& x, const Dims& scale, const RefIndex& index) {
   if (ref_count(scale) == 1) return 0;
-  const std::int64_t given = c.attrs().integer("axis", -1), block = c.attrs().integer("block_size", 0);
+  const std::int64_t given = c.attrs().integer("axis"), block = c.attrs().integer("block_size");
   const std::size_t axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(x.size()) : given);
   if (block == 0) return static_cast<std::size_t>(index[axis]);
   RefIndex at = index;
@@ -27,9 +27,7 @@ struct Element {
 };
 
 /// x / scale of f32 numbers, rounded to one, as the definition has it: ties are those of f32.
-double quotient(const Element& e) {
-  return static_cast<double>(static_cast<float>(e.x) / static_cast<float>(e.scale));
-}
+double quotient(const Element& e) { return static_cast<double>(static_cast<float>(e.x) / static_cast<float>(e.scale)); }
 
 double unlimited(const Element& e) {
   const double q = quotient(e);
@@ -65,7 +63,7 @@ double packed(std::span<const double> words, std::int64_t i, const QuantizedType
 }  // namespace
 
 void ref_quantize(RefContext& c) {
-  const bool saturate = c.attrs().flag("saturate", true);
+  const bool saturate = c.attrs().flag("saturate");
   for_each_element(
       c, 0, 1, [&](const QuantizedType& type, std::int64_t, const Element& e) { return quantized(e, type, saturate); });
 }
@@ -78,7 +76,7 @@ void ref_dequantize(RefContext& c) {
 }
 
 void ref_fake_quantize(RefContext& c) {
-  const bool saturate = c.attrs().flag("saturate", true);
+  const bool saturate = c.attrs().flag("saturate");
   for_each_element(c, 0, 1, [&](const QuantizedType& type, std::int64_t, const Element& e) {
     return dequantized(quantized(e, type, saturate), e);
   });

@@ -9,19 +9,10 @@
 namespace graft::ops::random {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"shape", AttrType::shape, true},
-                               {"stream", AttrType::integer},
-                               {"offset", AttrType::number},
-                               {"factor", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::shape("shape").needed(), attr::integer("stream").within(0, UINT32_MAX),
+                               attr::number("offset").finite(), attr::number("factor", 1).finite()};
 
 Status infer(InferContext& c) {
-  const std::int64_t stream = c.attrs().integer("stream");
-  if (stream < 0 || stream > UINT32_MAX) {
-    return invalid("The attribute \"stream\" is ", stream, "; it must lie between 0 and ", UINT32_MAX, ".");
-  }
-  if (!std::isfinite(c.attrs().number("offset", 0)) || !std::isfinite(c.attrs().number("factor", 1))) {
-    return invalid("The attributes \"offset\" and \"factor\" must be finite.");
-  }
   c.output(DType::f32, c.attrs().shape("shape"));
   return ok_status();
 }
@@ -32,8 +23,8 @@ Status emit(Emitter& e) {
   const push::RandomPush push = {.count = 0,
                                  .first = 0,
                                  .stream = static_cast<std::uint32_t>(e.attrs().integer("stream")),
-                                 .offset = static_cast<float>(e.attrs().number("offset", 0)),
-                                 .factor = static_cast<float>(e.attrs().number("factor", 1))};
+                                 .offset = static_cast<float>(e.attrs().number("offset")),
+                                 .factor = static_cast<float>(e.attrs().number("factor"))};
   const std::uint32_t normal = e.node().op == Op::random_normal ? 1 : 0;
   emit_flat(e, shaders::KernelId::random__f32, {normal}, {e.step_state(), e.out()}, push, count, 0b01);
   return ok_status();

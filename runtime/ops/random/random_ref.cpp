@@ -10,7 +10,7 @@ namespace {
 void random(RefContext& c, bool normal) {
   const RefStepState& state = c.step_state();
   const auto stream = static_cast<std::uint32_t>(c.attrs().integer("stream"));
-  const double offset = c.attrs().number("offset", 0), factor = c.attrs().number("factor", 1);
+  const double offset = c.attrs().number("offset"), factor = c.attrs().number("factor");
   for (std::size_t i = 0; i < c.out().size(); ++i) {
     const auto words =
         philox({static_cast<std::uint32_t>(i / 4), state.micro_step, state.step, 0}, {state.seed, stream});

@@ -8,13 +8,10 @@
 namespace graft::ops::reduce {
 namespace {
 
-constexpr AttrSpec kReduce[] = {{"axes", AttrType::integers}, {"keepdims", AttrType::integer}};
-constexpr AttrSpec kArg[] = {
-    {"axis", AttrType::integer, true}, {"keepdims", AttrType::integer}, {"select_last", AttrType::integer}};
-constexpr AttrSpec kGrad[] = {{"fn", AttrType::integer, true},
-                              {"shape", AttrType::shape, true},
-                              {"axes", AttrType::integers},
-                              {"keepdims", AttrType::integer}};
+constexpr AttrSpec kReduce[] = {attr::integers("axes"), attr::integer("keepdims")};
+constexpr AttrSpec kArg[] = {attr::integer("axis").needed(), attr::integer("keepdims"), attr::integer("select_last")};
+constexpr AttrSpec kGrad[] = {attr::integer("fn").needed(), attr::shape("shape").needed(), attr::integers("axes"),
+                              attr::integer("keepdims")};
 
 Shape output_shape(const Shape& in, const std::vector<bool>& reduced, bool keepdims) {
   if (keepdims) return reduce::keepdims_shape(in, reduced);

@@ -15,14 +15,20 @@
 namespace graft::ops::resize {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"sizes", AttrType::integers, true}, {"mode", AttrType::text},
-                               {"coordinates", AttrType::text},     {"nearest", AttrType::text},
-                               {"scale_h", AttrType::number},       {"scale_w", AttrType::number},
-                               {"to", AttrType::shape}};  // sizes that hold symbols; binding makes "sizes" of them
-constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true}, {"sizes", AttrType::integers, true},
-                                   {"mode", AttrType::text},         {"coordinates", AttrType::text},
-                                   {"nearest", AttrType::text},      {"scale_h", AttrType::number},
-                                   {"scale_w", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::integers("sizes").needed(),
+                               attr::text("mode", "nearest"),
+                               attr::text("coordinates", "half_pixel"),
+                               attr::text("nearest", "round_prefer_floor"),
+                               attr::number("scale_h"),
+                               attr::number("scale_w"),
+                               attr::shape("to")};  // sizes that hold symbols; binding makes "sizes" of them
+constexpr AttrSpec kGradAttrs[] = {attr::shape("shape").needed(),
+                                   attr::integers("sizes").needed(),
+                                   attr::text("mode", "nearest"),
+                                   attr::text("coordinates", "half_pixel"),
+                                   attr::text("nearest", "round_prefer_floor"),
+                                   attr::number("scale_h"),
+                                   attr::number("scale_w")};
 constexpr std::uint64_t kWorkgroup = 128;                       // local_size_x of the kernels
 constexpr std::int64_t kMaxTerm = (std::int64_t{1} << 30) - 1;  // kernels double what they compare
 
@@ -75,7 +81,7 @@ Result<Fraction> scale_of(const Attrs& attrs, std::string_view name, std::int64_
 
 Result<AxisMap> axis_map(const Attrs& attrs, std::size_t axis, std::int64_t in, std::int64_t out) {
   GRAFT_TRY_ASSIGN(const Fraction scale, scale_of(attrs, axis == 0 ? "scale_h" : "scale_w", in, out));
-  const std::string coordinates = attrs.text("coordinates", "half_pixel");
+  const std::string coordinates = attrs.text("coordinates");
   AxisMap map;
   if (coordinates == "half_pixel" || coordinates == "pytorch_half_pixel") {
     // (o + 1/2) / scale - 1/2; PyTorch maps a single element to the first.
@@ -101,7 +107,7 @@ Result<AxisMap> axis_map(const Attrs& attrs, std::size_t axis, std::int64_t in, 
 
 Result<std::uint32_t> rounding_of(const Attrs& attrs) {
   constexpr std::array<std::string_view, 4> kNames = {"round_prefer_floor", "floor", "ceil", "round_prefer_ceil"};
-  const std::string name = attrs.text("nearest", "round_prefer_floor");
+  const std::string name = attrs.text("nearest");
   for (std::uint32_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return i;
   }
@@ -110,7 +116,7 @@ Result<std::uint32_t> rounding_of(const Attrs& attrs) {
 }
 
 Result<bool> is_linear(const Attrs& attrs) {
-  const std::string mode = attrs.text("mode", "nearest");
+  const std::string mode = attrs.text("mode");
   if (mode != "nearest" && mode != "linear") {
     return invalid("The attribute \"mode\" is \"", mode, "\"; it must be nearest or linear.");
   }
@@ -208,7 +214,7 @@ Status vjp_grad(VjpContext& c) {
 // Bilinear: three interpolations of three operations for every element of the resized image.
 std::uint64_t flops_of(const Shape& resized_image, const Attrs& attrs) {
   if (!resized_image.is_constant()) return 0;
-  return attrs.text("mode", "nearest") == "linear" ? 9 * resized_image.elements() : 0;
+  return attrs.text("mode") == "linear" ? 9 * resized_image.elements() : 0;
 }
 std::uint64_t flops(const Graph& g, const Node& n) { return flops_of(g.value(n.outputs[0]).shape, n.attrs); }
 std::uint64_t grad_flops(const Graph& g, const Node& n) { return flops_of(g.value(n.inputs[0]).shape, n.attrs); }

@@ -13,7 +13,7 @@ struct Tap {
 };
 
 double coordinate(const Attrs& attrs, double scale, std::int64_t in, std::int64_t out, std::int64_t position) {
-  const std::string mode = attrs.text("coordinates", "half_pixel");
+  const std::string mode = attrs.text("coordinates");
   const auto o = static_cast<double>(position);
   if (mode == "asymmetric") return o / scale;
   if (mode == "align_corners") return out == 1 ? 0 : o * static_cast<double>(in - 1) / static_cast<double>(out - 1);
@@ -36,8 +36,8 @@ std::vector<Tap> taps(const Attrs& attrs, const char* scale_name, std::int64_t i
   if (scale == 0) scale = static_cast<double>(out) / static_cast<double>(in);
   const double x = coordinate(attrs, scale, in, out, position);
   const auto clamped = [in](double i) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(i), 0, in - 1); };
-  if (attrs.text("mode", "nearest") == "nearest") {
-    return {{clamped(nearest(attrs.text("nearest", "round_prefer_floor"), x)), 1.0}};
+  if (attrs.text("mode") == "nearest") {
+    return {{clamped(nearest(attrs.text("nearest"), x)), 1.0}};
   }
   const double low = std::floor(x);
   return {{clamped(low), 1 - (x - low)}, {clamped(low + 1), x - low}};

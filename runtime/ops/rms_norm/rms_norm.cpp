@@ -14,13 +14,13 @@
 namespace graft::ops::rms_norm {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"axis", AttrType::integer}, {"epsilon", AttrType::number}, {"add_unit", AttrType::integer}};
-constexpr AttrSpec kGradAttrs[] = {
-    {"axis", AttrType::integer}, {"add_unit", AttrType::integer}, {"scale_gradient", AttrType::integer}};
+constexpr AttrSpec kAxis = attr::integer("axis", -1);
+constexpr AttrSpec kAddUnit = attr::flag("add_unit");
+constexpr AttrSpec kAttrs[] = {kAxis, attr::number("epsilon", 1e-5).at_least(0), kAddUnit};
+constexpr AttrSpec kGradAttrs[] = {kAxis, kAddUnit, attr::flag("scale_gradient", true)};
 
 Result<std::size_t> first_axis(const Attrs& attrs, const Shape& x) {
-  return normalize_axis(attrs.integer("axis", -1), x.rank());
+  return normalize_axis(attrs.integer("axis"), x.rank());
 }
 
 struct Parts {
@@ -43,10 +43,6 @@ Result<Parts> split(InferContext& c) {
 
 Status infer(InferContext& c) {
   GRAFT_TRY_ASSIGN(const Parts parts, split(c));
-  const double epsilon = c.attrs().number("epsilon", 1e-5);
-  if (!(epsilon >= 0) || !std::isfinite(epsilon)) {
-    return invalid("The attribute \"epsilon\" is ", epsilon, "; it must be finite and not negative.");
-  }
   c.output(DType::f32, c.shape(0));
   c.output(DType::f32, parts.leading);
   return ok_status();
@@ -69,7 +65,7 @@ Status emit(Emitter& e) {
   GRAFT_TRY_ASSIGN(push::RmsNormPush p, make_push(e));
   if (p.rows == 0) return ok_status();
   if (p.columns == 0) return emit_fill(e, e.out(1), p.rows, spec(NAN));  // the mean of nothing
-  p.epsilon = static_cast<float>(e.attrs().number("epsilon", 1e-5));
+  p.epsilon = static_cast<float>(e.attrs().number("epsilon"));
   const RowSchedule s = row_schedule(e, p.rows, p.columns, 1);
   e.dispatch(shaders::KernelId::rms_norm__f32, {s.slices, s.rows_first, s.vector},
              {e.in(0), e.has(1) ? e.in(1) : e.in(0), e.out(), e.out(1)}, p, e.spread(s.workgroups));
@@ -82,14 +78,14 @@ Status vjp(VjpContext& c) {
   }
   const bool scale = c.in(1).valid() && c.needs(1);
   const auto grads = c.b.nodes(Op::rms_norm_grad, {c.in(0), c.in(1), c.out(1), c.dy()},
-                               {{"axis", c.attrs().integer("axis", -1)},
+                               {{"axis", c.attrs().integer("axis")},
                                 {"add_unit", c.attrs().integer("add_unit")},
                                 {"scale_gradient", std::int64_t{scale}}});
   for (std::size_t i = 0; i < grads.size(); ++i) c.grad(i, grads[i]);
   return ok_status();
 }
 
-bool has_scale_gradient(bool has_scale, const Attrs& attrs) { return has_scale && attrs.flag("scale_gradient", true); }
+bool has_scale_gradient(bool has_scale, const Attrs& attrs) { return has_scale && attrs.flag("scale_gradient"); }
 
 Status infer_grad(InferContext& c) {
   GRAFT_TRY_ASSIGN(const Parts parts, split(c));

@@ -12,7 +12,7 @@ struct Rows {
 
 Rows rows_of(const RefContext& c) {
   const auto& dims = c.in_dims(0);
-  std::int64_t axis = c.attrs().integer("axis", -1);
+  std::int64_t axis = c.attrs().integer("axis");
   if (axis < 0) axis += static_cast<std::int64_t>(dims.size());
   Rows rows;
   for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -33,7 +33,7 @@ void ref_rms_norm(RefContext& c) {
     const auto x = c.in(0).subspan(r * rows.columns, rows.columns);
     double squares = 0;
     for (const double value : x) squares += value * value;
-    const double rstd = 1 / std::sqrt(squares / static_cast<double>(rows.columns) + c.attrs().number("epsilon", 1e-5));
+    const double rstd = 1 / std::sqrt(squares / static_cast<double>(rows.columns) + c.attrs().number("epsilon"));
     c.out(1)[r] = rstd;
     for (std::size_t i = 0; i < rows.columns; ++i) c.out()[r * rows.columns + i] = x[i] * rstd * scale_at(c, i);
   }
@@ -41,7 +41,7 @@ void ref_rms_norm(RefContext& c) {
 
 void ref_rms_norm_grad(RefContext& c) {
   const Rows rows = rows_of(c);
-  const bool scale_gradient = c.has(1) && c.attrs().flag("scale_gradient", true);
+  const bool scale_gradient = c.has(1) && c.attrs().flag("scale_gradient");
   for (std::size_t r = 0; r < rows.count; ++r) {
     const auto x = c.in(0).subspan(r * rows.columns, rows.columns);
     const auto dy = c.in(3).subspan(r * rows.columns, rows.columns);

@@ -85,7 +85,7 @@ bool tells_slope(const ActivationUse& use) {
 
 Result<Cell> read_cell(const Attrs& attrs, std::string_view fallback) {
   Cell cell;
-  const std::string text = attrs.text("activations", fallback);
+  const std::string text = attrs.has("activations") ? attrs.text("activations") : std::string(fallback);
   const std::vector<std::string_view> parts = parts_of(text);
   const std::size_t needed = parts_of(fallback).size();
   if (parts.size() != needed) {
@@ -98,9 +98,6 @@ Result<Cell> read_cell(const Attrs& attrs, std::string_view fallback) {
     if (i < 2 && !tells_slope(cell.activations[i])) cell.saves_sums = true;
   }
   cell.clip = attrs.number("clip");
-  if (!(cell.clip >= 0) || !std::isfinite(cell.clip)) {
-    return invalid("The attribute \"clip\" is ", cell.clip, "; it must be finite and not negative (0: none).");
-  }
   if (cell.clip > 0) cell.saves_sums = true;
   cell.reverse = attrs.flag("reverse");
   return cell;

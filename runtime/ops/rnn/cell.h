@@ -44,9 +44,9 @@ struct Cell {
 };
 
 // Attributes that all cells have.
-inline constexpr AttrSpec kActivationsAttr = {"activations", AttrType::text};
-inline constexpr AttrSpec kClipAttr = {"clip", AttrType::number};
-inline constexpr AttrSpec kReverseAttr = {"reverse", AttrType::integer};
+inline constexpr AttrSpec kActivationsAttr = attr::text("activations");
+inline constexpr AttrSpec kClipAttr = attr::number("clip").at_least(0);
+inline constexpr AttrSpec kReverseAttr = attr::flag("reverse");
 
 /// `activations` is ONNX's names with commas between them, each with its numbers where they are not ONNX's own:
 /// "Sigmoid,LeakyRelu(0.1),HardSigmoid(0.3,0.5)". `fallback`: where the attribute is absent; it has as many as needed.

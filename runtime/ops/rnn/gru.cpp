@@ -6,8 +6,7 @@ namespace graft::ops::rnn {
 namespace {
 
 constexpr std::int64_t kGruGates = 3;  // update, reset, hidden
-constexpr AttrSpec kGruAttrs[] = {
-    kReverseAttr, kActivationsAttr, kClipAttr, {"linear_before_reset", AttrType::integer}};
+constexpr AttrSpec kGruAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr, attr::integer("linear_before_reset")};
 
 // Places of the states, each [rows, hidden].
 enum GruForward : std::uint64_t { kGruH, kResetH, kUpdate, kGruForwardPlaces };

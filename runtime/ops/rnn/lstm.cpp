@@ -8,16 +8,16 @@ namespace graft::ops::rnn {
 namespace {
 
 constexpr std::int64_t kLstmGates = 4;  // input, output, forget, cell
-constexpr AttrSpec kInputForgetAttr = {"input_forget", AttrType::integer};
-constexpr AttrSpec kCellClipAttr = {"cell_clip", AttrType::number};
+constexpr AttrSpec kInputForgetAttr = attr::integer("input_forget");
+constexpr AttrSpec kCellClipAttr = attr::number("cell_clip").at_least(0);
 constexpr AttrSpec kLstmAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr, kInputForgetAttr, kCellClipAttr};
 constexpr AttrSpec kLstmGradAttrs[] = {kReverseAttr,
                                        kActivationsAttr,
                                        kClipAttr,
                                        kInputForgetAttr,
                                        kCellClipAttr,
-                                       {"weight_gradient", AttrType::integer},
-                                       {"peephole_gradient", AttrType::integer}};
+                                       attr::integer("weight_gradient"),
+                                       attr::integer("peephole_gradient")};
 
 // Places of the states, each [rows, hidden].
 enum Forward : std::uint64_t { kH, kC, kForwardPlaces };
@@ -32,9 +32,6 @@ std::uint32_t option(const Attrs& attrs) {
 Result<Cell> read_lstm_cell(const Attrs& attrs) {
   GRAFT_TRY_ASSIGN(Cell cell, read_cell(attrs, kLstmActivations));
   const double limit = attrs.number("cell_clip");
-  if (!(limit >= 0) || !std::isfinite(static_cast<float>(limit))) {
-    return invalid("The attribute \"cell_clip\" is ", limit, "; it must be finite and not negative (0: none).");
-  }
   if (limit > 0 && cell.clip > 0) return unsupported("It has both clip and cell_clip, and one is supported.");
   cell.state_clip = limit;
   return cell;

@@ -6,8 +6,7 @@ namespace graft::ops::rnn {
 namespace {
 
 constexpr AttrSpec kRnnAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr};
-constexpr AttrSpec kRnnGradAttrs[] = {
-    kReverseAttr, kActivationsAttr, kClipAttr, {"weight_gradient", AttrType::integer}};
+constexpr AttrSpec kRnnGradAttrs[] = {kReverseAttr, kActivationsAttr, kClipAttr, attr::integer("weight_gradient")};
 
 // Places of the states, each [rows, hidden].
 enum RnnForward : std::uint64_t { kRnnH, kRnnForwardPlaces };

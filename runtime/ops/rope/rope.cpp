@@ -11,24 +11,18 @@
 namespace graft::ops::rope {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"theta", AttrType::number},        {"rotated", AttrType::integer},
-                               {"interleaved", AttrType::integer}, {"inverse", AttrType::integer},
-                               {"magnitude", AttrType::number},    {"from_step", AttrType::integer}};
+constexpr double kLeastTheta = std::numeric_limits<float>::min();
+constexpr AttrSpec kAttrs[] = {attr::number("theta", 10000).at_least(kLeastTheta),
+                               attr::integer("rotated"),  // 0: all
+                               attr::flag("interleaved"),
+                               attr::flag("inverse"),
+                               attr::number("magnitude", 1).finite(),
+                               attr::flag("from_step")};
 
 /// Elements of a head that turn: the attribute, or all of them.
 std::int64_t rotated(const Attrs& attrs, std::int64_t dim) {
   const std::int64_t given = attrs.integer("rotated");
   return given == 0 ? dim : given;
-}
-
-Status check_numbers(const Attrs& attrs) {
-  const double theta = attrs.number("theta", 10000);
-  if (!(theta > 0) || !std::isfinite(theta)) {
-    return invalid("The attribute \"theta\" is ", theta, "; it must be finite and positive.");
-  }
-  const double magnitude = attrs.number("magnitude", 1);
-  if (!std::isfinite(magnitude)) return invalid("The attribute \"magnitude\" is ", magnitude, "; it must be finite.");
-  return ok_status();
 }
 
 Status check_positions(InferContext& c) {
@@ -48,7 +42,6 @@ Status infer(InferContext& c) {
     return invalid("A head has ", dim, " elements, of which ", turned,
                    " turn (attribute \"rotated\"); both must be even, ", "and the latter at most the former.");
   }
-  GRAFT_TRY(check_numbers(c.attrs()));
   if (c.has(1)) GRAFT_TRY(check_positions(c));
   if (c.has(2)) {
     GRAFT_TRY(c.expect_dtype(2, DType::f32));
@@ -71,9 +64,9 @@ Status emit(Emitter& e) {
   p.rotated = static_cast<std::uint32_t>(rotated(e.attrs(), x[rank - 1].value()) / 2);
   p.position_words = e.has(1) ? static_cast<std::uint32_t>(e.in_shape(1).elements()) : 0;
   p.has_frequencies = e.has(2);
-  p.theta = static_cast<float>(e.attrs().number("theta", 10000));
+  p.theta = static_cast<float>(e.attrs().number("theta"));
   p.direction = e.attrs().flag("inverse") ? -1.0F : 1.0F;
-  p.magnitude = static_cast<float>(e.attrs().number("magnitude", 1));
+  p.magnitude = static_cast<float>(e.attrs().number("magnitude"));
   const bool from_step = e.attrs().flag("from_step") && !e.has(1);
   const std::uint64_t invocations = std::uint64_t{p.tokens} * p.pairs;
   e.dispatch(shaders::KernelId::rope__f32, {e.attrs().flag("interleaved"), from_step},

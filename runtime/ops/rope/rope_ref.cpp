@@ -13,7 +13,7 @@ void ref_rope(RefContext& c) {
   const std::size_t half = (given == 0 ? dim : given) / 2;
   const bool interleaved = c.attrs().flag("interleaved");
   const double direction = c.attrs().flag("inverse") ? -1 : 1;
-  const double magnitude = c.attrs().number("magnitude", 1);
+  const double magnitude = c.attrs().number("magnitude");
   const std::uint32_t offset = c.attrs().flag("from_step") ? c.step_state().position : 0;
   for (std::size_t row = 0; dim != 0 && row * dim < c.in(0).size(); ++row) {
     const std::size_t token = row / heads;
@@ -24,7 +24,7 @@ void ref_rope(RefContext& c) {
     for (std::size_t i = 0; i < half; ++i) {
       const double frequency =
           c.has(2) ? c.in(2)[i]
-                   : std::pow(c.attrs().number("theta", 10000), -static_cast<double>(i) / static_cast<double>(half));
+                   : std::pow(c.attrs().number("theta"), -static_cast<double>(i) / static_cast<double>(half));
       const double cosine = magnitude * std::cos(position * frequency);
       const double sine = magnitude * direction * std::sin(position * frequency);
       const std::size_t a = interleaved ? 2 * i : i;

@@ -12,15 +12,10 @@ namespace {
 
 /// Of an axis that is a symbol still, starts and ends below 0 count from its end, and "begins" and "stops" hold starts
 /// and ends that are symbols (others are kToEnd there); binding makes numbers in "starts" and "ends" of all.
-constexpr AttrSpec kAttrs[] = {{"starts", AttrType::integers, true},
-                               {"ends", AttrType::integers, true},
-                               {"steps", AttrType::integers, true},
-                               {"begins", AttrType::shape},
-                               {"stops", AttrType::shape}};
-constexpr AttrSpec kGradAttrs[] = {{"shape", AttrType::shape, true},
-                                   {"starts", AttrType::integers, true},
-                                   {"ends", AttrType::integers, true},
-                                   {"steps", AttrType::integers, true}};
+constexpr AttrSpec kAttrs[] = {attr::integers("starts").needed(), attr::integers("ends").needed(),
+                               attr::integers("steps").needed(), attr::shape("begins"), attr::shape("stops")};
+constexpr AttrSpec kGradAttrs[] = {attr::shape("shape").needed(), attr::integers("starts").needed(),
+                                   attr::integers("ends").needed(), attr::integers("steps").needed()};
 constexpr std::int64_t kToEnd = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kToBegin = std::numeric_limits<std::int32_t>::min();
 

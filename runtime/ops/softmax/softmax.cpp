@@ -9,12 +9,12 @@
 namespace graft::ops::softmax {
 namespace {
 
-constexpr AttrSpec kSoftmax[] = {{"axis", AttrType::integer}};
-constexpr AttrSpec kGrad[] = {{"axis", AttrType::integer}, {"log", AttrType::integer}};
+constexpr AttrSpec kSoftmax[] = {attr::integer("axis", -1)};
+constexpr AttrSpec kGrad[] = {attr::integer("axis", -1), attr::integer("log")};
 
 Status infer(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
-  GRAFT_TRY(normalize_axis(c.attrs().integer("axis", -1), c.shape(0).rank()));
+  GRAFT_TRY(normalize_axis(c.attrs().integer("axis"), c.shape(0).rank()));
   c.output(DType::f32, c.shape(0));
   return ok_status();
 }
@@ -33,7 +33,7 @@ Status emit_rows(Emitter& e, shaders::KernelId kernel, bool log, std::vector<Bin
     return unsupported("A softmax over the shape ", shape.text(), " exceeds ", max_bound_elements(e.caps()),
                        " elements, the limit of one binding on this device.");
   }
-  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(e.attrs().integer("axis", -1), shape.rank()));
+  GRAFT_TRY_ASSIGN(const std::size_t axis, normalize_axis(e.attrs().integer("axis"), shape.rank()));
   const std::uint64_t inner = shape.elements(axis + 1, shape.rank());
   const std::uint64_t columns = shape.elements(axis, axis + 1);
   const std::uint64_t rows = count / columns;
@@ -56,7 +56,7 @@ Status emit_grad(Emitter& e) {
 
 Status vjp(VjpContext& c) {
   const std::int64_t log = c.node().op == Op::log_softmax ? 1 : 0;
-  c.grad(0, c.b.node(Op::softmax_grad, {c.out(), c.dy()}, {{"axis", c.attrs().integer("axis", -1)}, {"log", log}}));
+  c.grad(0, c.b.node(Op::softmax_grad, {c.out(), c.dy()}, {{"axis", c.attrs().integer("axis")}, {"log", log}}));
   return ok_status();
 }
 
@@ -64,7 +64,7 @@ Status vjp(VjpContext& c) {
 // log_softmax: by dy g - sum exp(y) g; by y, -g exp(y) sum dy.
 Status vjp_grad(VjpContext& c) {
   const Attrs attrs = c.attrs();
-  const std::int64_t axis = attrs.integer("axis", -1);
+  const std::int64_t axis = attrs.integer("axis");
   Builder& b = c.b;
   const ValueId y = c.in(0);
   const ValueId dy = c.in(1);

@@ -23,7 +23,7 @@ void for_each_row(const std::vector<std::int64_t>& dims, std::int64_t axis, Row 
 void ref_rows(RefContext& c, bool log) {
   const auto x = c.in(0);
   const auto y = c.out();
-  for_each_row(c.in_dims(0), c.attrs().integer("axis", -1), [&](std::size_t start, std::size_t step, std::size_t n) {
+  for_each_row(c.in_dims(0), c.attrs().integer("axis"), [&](std::size_t start, std::size_t step, std::size_t n) {
     double top = -HUGE_VAL, sum = 0;
     for (std::size_t i = 0; i < n; ++i) top = std::max(top, x[start + i * step]);
     for (std::size_t i = 0; i < n; ++i) sum += std::exp(x[start + i * step] - top);
@@ -43,7 +43,7 @@ void ref_softmax_grad(RefContext& c) {
   const auto y = c.in(0);
   const auto dy = c.in(1);
   const bool log = c.attrs().flag("log");
-  for_each_row(c.in_dims(0), c.attrs().integer("axis", -1), [&](std::size_t start, std::size_t step, std::size_t n) {
+  for_each_row(c.in_dims(0), c.attrs().integer("axis"), [&](std::size_t start, std::size_t step, std::size_t n) {
     double sum = 0;
     for (std::size_t i = start; i < start + n * step; i += step) sum += log ? dy[i] : y[i] * dy[i];
     for (std::size_t i = start; i < start + n * step; i += step) {

@@ -8,8 +8,7 @@
 namespace graft::ops::top_k {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"k", AttrType::integer, true}, {"axis", AttrType::integer}, {"smallest", AttrType::integer}};
+constexpr AttrSpec kAttrs[] = {attr::integer("k").needed(), attr::integer("axis"), attr::integer("smallest")};
 constexpr std::uint64_t kWorkgroup = 128;  // local_size_x of the kernel
 
 Status infer(InferContext& c) {

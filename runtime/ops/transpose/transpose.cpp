@@ -8,7 +8,7 @@
 namespace graft::ops::transpose {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {{"perm", AttrType::integers, true}};
+constexpr AttrSpec kAttrs[] = {attr::integers("perm").needed()};
 constexpr std::int64_t kTile = 16;   // as in transpose_tiled.comp
 constexpr std::int64_t kBlock = 32;  // a workgroup's share in transpose_blocks.comp
 

@@ -13,14 +13,21 @@
 namespace graft::ops::unary {
 namespace {
 
-constexpr AttrSpec kAlpha[] = {{"alpha", AttrType::number}};
-constexpr AttrSpec kAlphaBeta[] = {{"alpha", AttrType::number}, {"beta", AttrType::number}};
-constexpr AttrSpec kAlphaGamma[] = {{"alpha", AttrType::number}, {"gamma", AttrType::number}};
-constexpr AttrSpec kApproximate[] = {{"approximate", AttrType::text}};
-constexpr AttrSpec kMinMax[] = {{"min", AttrType::number}, {"max", AttrType::number}};
-constexpr AttrSpec kGrad[] = {{"fn", AttrType::integer, true}, {"alpha", AttrType::number}, {"beta", AttrType::number},
-                              {"gamma", AttrType::number},     {"min", AttrType::number},   {"max", AttrType::number},
-                              {"approximate", AttrType::text}};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// ONNX's defaults.
+constexpr AttrSpec kLeakyRelu[] = {attr::number("alpha", 0.01)};
+constexpr AttrSpec kAlpha[] = {attr::number("alpha", 1)};
+// Klambauer et al., Self-Normalizing Neural Networks (2017): alpha and the outer factor.
+constexpr AttrSpec kSelu[] = {attr::number("alpha", 1.67326319217681884765625),
+                              attr::number("gamma", 1.05070102214813232421875)};
+constexpr AttrSpec kHardSigmoid[] = {attr::number("alpha", 0.2), attr::number("beta", 0.5)};
+constexpr AttrSpec kAffine[] = {attr::number("alpha", 1), attr::number("beta")};
+constexpr AttrSpec kApproximate[] = {attr::text("approximate", "none")};
+constexpr AttrSpec kMinMax[] = {attr::number("min", -kInfinity), attr::number("max", kInfinity)};
+// With those of the forward op, whose defaults hold.
+constexpr AttrSpec kGrad[] = {attr::integer("fn").needed(), attr::number("alpha"), attr::number("beta"),
+                              attr::number("gamma"),        attr::number("min"),   attr::number("max"),
+                              attr::text("approximate")};
 
 Status infer_float(InferContext& c) {
   GRAFT_TRY(c.expect_dtype(0, DType::f32));
@@ -29,13 +36,12 @@ Status infer_float(InferContext& c) {
 }
 
 Status infer_celu(InferContext& c) {
-  if (c.attrs().number("alpha", 1) == 0)
-    return invalid("The attribute \"alpha\" of celu is 0, and celu divides by it.");
+  if (c.attrs().number("alpha") == 0) return invalid("The attribute \"alpha\" of celu is 0, and celu divides by it.");
   return infer_float(c);
 }
 
 Status infer_gelu(InferContext& c) {
-  const std::string approximate = c.attrs().text("approximate", "none");
+  const std::string approximate = c.attrs().text("approximate");
   if (approximate != "none" && approximate != "tanh") {
     return invalid("The attribute \"approximate\" is \"", approximate, "\"; \"none\" and \"tanh\" are known.");
   }
@@ -234,17 +240,17 @@ UNARY_FLOAT(erf)
 UNARY_FLOAT(floor)
 UNARY_FLOAT(ceil)
 UNARY_FLOAT(round)
-UNARY(leaky_relu, kAlpha, infer_float, vjp_unary)
+UNARY(leaky_relu, kLeakyRelu, infer_float, vjp_unary)
 UNARY(elu, kAlpha, infer_float, vjp_unary)
 UNARY(celu, kAlpha, infer_celu, vjp_unary)
-UNARY(selu, kAlphaGamma, infer_float, vjp_unary)
+UNARY(selu, kSelu, infer_float, vjp_unary)
 UNARY(gelu, kApproximate, infer_gelu, vjp_unary)
-UNARY(hard_sigmoid, kAlphaBeta, infer_float, vjp_unary)
+UNARY(hard_sigmoid, kHardSigmoid, infer_float, vjp_unary)
 UNARY(thresholded_relu, kAlpha, infer_float, vjp_unary)
 UNARY(neg, {}, infer_signed, vjp_unary)
 UNARY(abs, {}, infer_signed, vjp_unary)
 UNARY(sign, {}, infer_signed, vjp_unary)
-UNARY(affine, kAlphaBeta, infer_signed, vjp_unary)
+UNARY(affine, kAffine, infer_signed, vjp_unary)
 UNARY(clip, kMinMax, infer_signed, vjp_unary)
 UNARY(logical_not, {}, infer_not, NoGrad{"its result is a truth value"})
 UNARY(is_nan, {}, infer_test, NoGrad{"its result is a truth value"})

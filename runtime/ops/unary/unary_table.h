@@ -55,7 +55,7 @@ inline Function function(Op op, const Attrs& attrs) {
     case Op::elu: return {unary_fn::elu, of_x};
     case Op::selu: return {unary_fn::selu, of_x};
     case Op::celu: return {unary_fn::celu, of_x};
-    case Op::gelu: return {attrs.text("approximate", "none") == "tanh" ? unary_fn::gelu_tanh : unary_fn::gelu, of_x};
+    case Op::gelu: return {attrs.text("approximate") == "tanh" ? unary_fn::gelu_tanh : unary_fn::gelu, of_x};
     case Op::silu: return {unary_fn::silu, of_x};
     case Op::hard_sigmoid: return {unary_fn::hard_sigmoid, of_y};
     case Op::hard_swish: return {unary_fn::hard_swish, of_x};
@@ -77,20 +77,19 @@ inline Function function(Op op, const Attrs& attrs) {
   }
 }
 
-/// Attributes with ONNX's defaults.
-inline Params params(Op op, const Attrs& attrs) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Of the op or its gradient, which has the attributes of the op.
+inline Params params(Op op, const Attrs& given) {
+  Attrs attrs = given;
+  attrs.declared_by(op_def(op).attrs);
   switch (op) {
-    case Op::leaky_relu: return {attrs.number("alpha", 0.01), 0};
-    case Op::elu: return {attrs.number("alpha", 1), 1};
-    case Op::celu: return {attrs.number("alpha", 1), 1 / attrs.number("alpha", 1)};
-    case Op::selu:
-      // Klambauer et al., Self-Normalizing Neural Networks (2017): alpha and the outer factor.
-      return {attrs.number("alpha", 1.67326319217681884765625), attrs.number("gamma", 1.05070102214813232421875)};
-    case Op::hard_sigmoid: return {attrs.number("alpha", 0.2), attrs.number("beta", 0.5)};
-    case Op::thresholded_relu: return {attrs.number("alpha", 1), 0};
-    case Op::affine: return {attrs.number("alpha", 1), attrs.number("beta", 0)};
-    case Op::clip: return {attrs.number("min", -kInfinity), attrs.number("max", kInfinity)};
+    case Op::leaky_relu:
+    case Op::thresholded_relu: return {attrs.number("alpha"), 0};
+    case Op::elu: return {attrs.number("alpha"), 1};
+    case Op::celu: return {attrs.number("alpha"), 1 / attrs.number("alpha")};
+    case Op::selu: return {attrs.number("alpha"), attrs.number("gamma")};
+    case Op::hard_sigmoid:
+    case Op::affine: return {attrs.number("alpha"), attrs.number("beta")};
+    case Op::clip: return {attrs.number("min"), attrs.number("max")};
     default: return {};
   }
 }

@@ -11,17 +11,16 @@
 namespace graft::ops::unpack {
 namespace {
 
-constexpr AttrSpec kAttrs[] = {
-    {"shape", AttrType::shape, true}, {"kind", AttrType::integer, true}, {"axis", AttrType::integer},
-    {"channels", AttrType::integer},  {"scale0", AttrType::number},      {"scale1", AttrType::number},
-    {"scale2", AttrType::number},     {"scale3", AttrType::number},      {"offset0", AttrType::number},
-    {"offset1", AttrType::number},    {"offset2", AttrType::number},     {"offset3", AttrType::number}};
+constexpr AttrSpec kAttrs[] = {attr::shape("shape").needed(), attr::integer("kind").needed(), attr::integer("axis"),
+                               attr::integer("channels"),     attr::number("scale0", 1),      attr::number("scale1", 1),
+                               attr::number("scale2", 1),     attr::number("scale3", 1),      attr::number("offset0"),
+                               attr::number("offset1"),       attr::number("offset2"),        attr::number("offset3")};
 
 Status infer(InferContext& c) {
   const Shape shape = c.attrs().shape("shape");
   GRAFT_TRY(check_shape(shape).with_context("In the attribute \"shape\""));
-  const std::int64_t kind = c.attrs().integer("kind"), channels = c.attrs().integer("channels", 0);
-  const std::int64_t axis = c.attrs().integer("axis", 0);
+  const std::int64_t kind = c.attrs().integer("kind"), channels = c.attrs().integer("channels");
+  const std::int64_t axis = c.attrs().integer("axis");
   if (kind < 0 || kind > 3) return invalid("There is no kind ", kind, " of packed elements.");
   if (c.dtype(0) != DType::i32) return invalid("Its words are ", dtype_name(c.dtype(0)), " instead of i32.");
   const std::uint64_t per_word = kind < 2 ? 4 : 2, words = (shape.elements() + per_word - 1) / per_word;
@@ -41,16 +40,16 @@ Status emit(Emitter& e) {
   const auto dims = e.out_shape().values();
   const std::uint64_t count = e.out_shape().elements();
   GRAFT_TRY(count32(count, "output"));
-  const auto channels = static_cast<std::uint32_t>(e.attrs().integer("channels", 0));
+  const auto channels = static_cast<std::uint32_t>(e.attrs().integer("channels"));
   push::UnpackPush push{};
   push.inner = 1;
-  for (std::size_t i = dims.size(); channels > 1 && i-- > static_cast<std::size_t>(e.attrs().integer("axis", 0)) + 1;) {
+  for (std::size_t i = dims.size(); channels > 1 && i-- > static_cast<std::size_t>(e.attrs().integer("axis")) + 1;) {
     push.inner *= static_cast<std::uint32_t>(dims[i]);
   }
   push.channels = std::max(channels, 1u);
   for (std::uint32_t c = 0; c < channels; ++c) {
-    push.scale[c] = static_cast<float>(e.attrs().number(cat("scale", c), 1));
-    push.offset[c] = static_cast<float>(e.attrs().number(cat("offset", c), 0));
+    push.scale[c] = static_cast<float>(e.attrs().number(cat("scale", c)));
+    push.offset[c] = static_cast<float>(e.attrs().number(cat("offset", c)));
   }
   emit_flat(e, shaders::KernelId::fused_unpack__w32,
             {static_cast<std::uint32_t>(e.attrs().integer("kind")), channels != 0 ? 1u : 0u}, {e.in(0), e.out()}, push,

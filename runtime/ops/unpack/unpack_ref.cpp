@@ -29,11 +29,11 @@ double element(std::uint32_t word, std::int64_t kind, std::uint32_t place) {
 }  // namespace
 
 void ref_fused_unpack(RefContext& c) {
-  const std::int64_t kind = c.attrs().integer("kind"), channels = c.attrs().integer("channels", 0);
+  const std::int64_t kind = c.attrs().integer("kind"), channels = c.attrs().integer("channels");
   const std::uint64_t per_word = kind < 2 ? 4 : 2;
   const auto& dims = c.out_dims();
   std::uint64_t inner = 1;
-  for (std::size_t i = dims.size(); channels > 1 && i-- > static_cast<std::size_t>(c.attrs().integer("axis", 0)) + 1;) {
+  for (std::size_t i = dims.size(); channels > 1 && i-- > static_cast<std::size_t>(c.attrs().integer("axis")) + 1;) {
     inner *= static_cast<std::uint64_t>(dims[i]);
   }
   for (std::uint64_t i = 0; i < c.out().size(); ++i) {
@@ -41,8 +41,8 @@ void ref_fused_unpack(RefContext& c) {
     double x = element(word, kind, static_cast<std::uint32_t>(i % per_word));
     if (channels != 0) {
       const std::uint64_t channel = channels > 1 ? i / inner % static_cast<std::uint64_t>(channels) : 0;
-      x = x * static_cast<float>(c.attrs().number(cat("scale", channel), 1)) +
-          static_cast<float>(c.attrs().number(cat("offset", channel), 0));
+      x = x * static_cast<float>(c.attrs().number(cat("scale", channel))) +
+          static_cast<float>(c.attrs().number(cat("offset", channel)));
     }
     c.out()[i] = x;
   }

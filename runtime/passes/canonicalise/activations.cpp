@@ -95,11 +95,11 @@ struct HardSigmoid {
 /// scale * v as clip(alpha * x + beta, 0, 1).
 std::optional<HardSigmoid> hard_sigmoid_of(const Match& m, ValueId v, double scale) {
   if (const Node* node = m.node(Op::hard_sigmoid, v); node != nullptr && near(scale, 1)) {
-    return HardSigmoid{node->inputs[0], node->attrs.number("alpha", 0.2), node->attrs.number("beta", 0.5)};
+    return HardSigmoid{node->inputs[0], node->attrs.number("alpha"), node->attrs.number("beta")};
   }
   const Node* clip = m.node(Op::clip, v);
   if (clip == nullptr) return std::nullopt;
-  double low = clip->attrs.number("min", -std::numeric_limits<double>::infinity());
+  double low = clip->attrs.number("min");
   ValueId inner = clip->inputs[0];
   if (const ValueId positive = m.argument(Op::relu, inner); positive.valid()) {
     low = std::max(low, 0.0);
@@ -167,8 +167,7 @@ std::optional<Cubic> cubic(const Match& m, ValueId v, ValueId x, int depth = 8) 
     case Op::add: return combined(at(0), 1, at(1), 1);
     case Op::sub: return combined(at(0), 1, at(1), -1);
     case Op::mul: return product(at(0), at(1));
-    case Op::affine:
-      return combined(at(0), node.attrs.number("alpha", 1), Cubic{1, 0, 0, 0}, node.attrs.number("beta"));
+    case Op::affine: return combined(at(0), node.attrs.number("alpha"), Cubic{1, 0, 0, 0}, node.attrs.number("beta"));
     case Op::square: {
       const auto a = at(0);
       return product(a, a);

@@ -50,7 +50,7 @@ class Reader {
         return node->inputs.size() == 2;
       case Op::affine:
         // A number that is added to all scores changes no weight.
-        return std::isfinite(node->attrs.number("beta")) && inner(0, node->attrs.number("alpha", 1));
+        return std::isfinite(node->attrs.number("beta")) && inner(0, node->attrs.number("alpha"));
       case Op::reshape: return keeps_matrices(*node) && inner(0, 1);
       case Op::where: return read_where(*node, scale, out, depth);
       case Op::add: return read_added(*node, 0, 1, scale, out, depth) || read_added(*node, 1, 1, scale, out, depth);
@@ -179,7 +179,7 @@ Unscaled unscaled(const Rewriter& r, ValueId v) {
     if (node->op == Op::reshape || node->op == Op::transpose || node->op == Op::expand) {
       moves.push_back(node);
     } else if (node->op == Op::affine && node->attrs.number("beta") == 0) {
-      scale *= node->attrs.number("alpha", 1);
+      scale *= node->attrs.number("alpha");
       out = {node->inputs[0], moves, scale};
     } else {
       break;
@@ -253,7 +253,7 @@ std::optional<Found> find(const Rewriter& r, const Match& m, const Node& node, b
   const Node* softmax = r.is_inner(node.inputs[0]) ? m.node(Op::softmax, node.inputs[0]) : nullptr;
   if (softmax == nullptr) return std::nullopt;
   const Shape& weights = m.shape(softmax->outputs[0]);
-  const std::int64_t axis = softmax->attrs.integer("axis", -1);
+  const std::int64_t axis = softmax->attrs.integer("axis");
   if (weights.rank() < 2 || (axis != -1 && axis != static_cast<std::int64_t>(weights.rank()) - 1)) return std::nullopt;
   Found f;
   f.root = node.outputs[0];

@@ -17,7 +17,7 @@ std::optional<Shape> per_output(const Node& product, const Shape& weight) {
   switch (product.op) {
     case Op::conv: return Shape{weight[0], 1, 1, 1};
     case Op::conv_transpose:
-      if (product.attrs.integer("groups", 1) != 1) return std::nullopt;
+      if (product.attrs.integer("groups") != 1) return std::nullopt;
       return Shape{weight[3]};
     case Op::matmul:
       if (weight.rank() != 2) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<Fold> find(const Rewriter& r, const std::vector<bool>& fixed, cons
 void apply(Rewriter& r, const Fold& fold, const Node& node) {
   Builder& b = r.builder();
   const Node& product = *fold.product;
-  const double epsilon = node.attrs.number("epsilon", 1e-5);
+  const double epsilon = node.attrs.number("epsilon");
   const std::vector<ValueId> norm = r.at(node.inputs);  // x, scale, shift, mean, var
   const ValueId factor = b.mul(norm[1], b.node(Op::rsqrt, {b.affine(norm[4], 1, epsilon)}));
   const bool has_bias = product.inputs.size() > 2 && product.inputs[2].valid();

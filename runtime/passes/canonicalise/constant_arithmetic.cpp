@@ -17,7 +17,7 @@ struct Affine {
 };
 
 std::optional<Affine> as_affine(const Match& m, const Node& node) {
-  if (node.op == Op::affine) return Affine{node.inputs[0], node.attrs.number("alpha", 1), node.attrs.number("beta")};
+  if (node.op == Op::affine) return Affine{node.inputs[0], node.attrs.number("alpha"), node.attrs.number("beta")};
   if (node.op == Op::neg) return Affine{node.inputs[0], -1, 0};
   if (node.inputs.size() != 2) return std::nullopt;
   if (const auto b = m.number(node.inputs[1])) {
@@ -133,7 +133,7 @@ Result<bool> unexpanded(Rewriter& r, const Match& m, const Node& node) {
 
 /// Dropout that drops nothing.
 Result<bool> dropout(Rewriter& r, const Match&, const Node& node) {
-  if (node.op != Op::dropout || (node.attrs.flag("training") && node.attrs.number("p", 0.5) != 0)) return false;
+  if (node.op != Op::dropout || (node.attrs.flag("training") && node.attrs.number("p") != 0)) return false;
   return pass_by(r, node.outputs[0], node.inputs[0]);
 }
 

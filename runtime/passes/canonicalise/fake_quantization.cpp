@@ -34,13 +34,13 @@ Result<bool> quantized_and_back(Rewriter& r, const Match& m, const Node& node) {
   if (quantize == nullptr) return false;
   const auto input = [](const Node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : kNoValue; };
   if (quantize->attrs.text("type") != node.attrs.text("type") ||
-      quantize->attrs.integer("block_size", 0) != node.attrs.integer("block_size", 0) ||
+      quantize->attrs.integer("block_size") != node.attrs.integer("block_size") ||
       !same_numbers(m, quantize->inputs[1], node.inputs[1]) ||
       !same_zero_points(m, input(*quantize, 2), input(node, 2))) {
     return false;
   }
   const bool one = m.shape(node.inputs[1]).element_count().value() == Dim(1);
-  if (!one && quantize->attrs.integer("axis", -1) != node.attrs.integer("axis", 1)) return false;
+  if (!one && quantize->attrs.integer("axis") != node.attrs.integer("axis")) return false;
   GRAFT_TRY(r.replace(node.outputs[0], Op::fake_quantize, r.at(quantize->inputs), quantize->attrs));
   return true;
 }

@@ -17,7 +17,7 @@ Result<bool> gated(Rewriter& r, const Match& m, const Node& node) {
     if (activation == nullptr || m.shape(active) != m.shape(up)) continue;
     std::string name = "silu";
     if (activation->op == Op::gelu) {
-      name = activation->attrs.text("approximate", "none") == "tanh" ? "gelu_tanh" : "gelu";
+      name = activation->attrs.text("approximate") == "tanh" ? "gelu_tanh" : "gelu";
     } else if (activation->op != Op::silu) {
       continue;
     }

@@ -49,7 +49,7 @@ std::optional<Normal> rows_of(const Match& m, ValueId v) {
     const std::int64_t axis = node->attrs.integer("axis");
     const bool rows = (axis < 0 ? axis + static_cast<std::int64_t>(shape.rank()) : axis) == 2;
     if (!rows || input_of(*node, 1).valid() || input_of(*node, 2).valid()) return std::nullopt;
-    return Normal{node->inputs[0], shape[1].value(), node->attrs.number("epsilon", 1e-5), true};
+    return Normal{node->inputs[0], shape[1].value(), node->attrs.number("epsilon"), true};
   }
   const Node* back = m.node(Op::transpose, v);
   if (!moves_channels(back, true)) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<Normal> rows_of(const Match& m, ValueId v) {
   if (!moves_channels(last, false) || !all_equal(m, input_of(*norm, 1), 1) || !all_equal(m, input_of(*norm, 2), 0)) {
     return std::nullopt;
   }
-  return Normal{last->inputs[0], norm->attrs.integer("groups"), norm->attrs.number("epsilon", 1e-5)};
+  return Normal{last->inputs[0], norm->attrs.integer("groups"), norm->attrs.number("epsilon")};
 }
 
 /// The same, seen as [batch, channels, ..] again where groups were made by a reshape.

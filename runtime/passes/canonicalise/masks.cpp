@@ -118,7 +118,7 @@ std::vector<double> evaluate_within(const Match& m, ValueId v, int& budget) {
     }
     case Op::affine: {
       std::vector<double> out = in(0);
-      for (double& x : out) x = x * node.attrs.number("alpha", 1) + node.attrs.number("beta");
+      for (double& x : out) x = x * node.attrs.number("alpha") + node.attrs.number("beta");
       return out;
     }
     case Op::where: {

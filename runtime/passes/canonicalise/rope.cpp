@@ -159,8 +159,7 @@ class TurnReader {
   ValueId negated(ValueId v) const {
     if (const ValueId x = m_.argument(Op::neg, v); x.valid()) return x;
     const Node* scaled = m_.node(Op::affine, v);
-    const bool negates =
-        scaled != nullptr && scaled->attrs.number("alpha", 1) == -1 && scaled->attrs.number("beta") == 0;
+    const bool negates = scaled != nullptr && scaled->attrs.number("alpha") == -1 && scaled->attrs.number("beta") == 0;
     return negates ? scaled->inputs[0] : kNoValue;
   }
 

@@ -196,7 +196,7 @@ class TableReader {
         auto t = node.attrs.number("beta") == 0 ? inner(0) : std::nullopt;
         // What is multiplied before the function is no magnitude.
         if (t && t->source->op != Op::gather && t->function == Op::count_) return {};
-        if (t) t->magnitude *= node.attrs.number("alpha", 1);
+        if (t) t->magnitude *= node.attrs.number("alpha");
         return t;
       }
       case Op::cos:

@@ -90,7 +90,7 @@ Result<bool> log_softmax(Rewriter& r, const Match& m, const Node& node) {
 Result<bool> log_of_softmax(Rewriter& r, const Match& m, const Node& node) {
   const Node* softmax = node.op == Op::log ? m.node(Op::softmax, node.inputs[0]) : nullptr;
   if (softmax == nullptr) return false;
-  return replaced(r, m, node.outputs[0], Op::log_softmax, softmax->inputs[0], softmax->attrs.integer("axis", -1));
+  return replaced(r, m, node.outputs[0], Op::log_softmax, softmax->inputs[0], softmax->attrs.integer("axis"));
 }
 
 constexpr Rule kRules[] = {softmax, log_softmax, log_of_softmax};

@@ -184,8 +184,8 @@ struct Scaled {
 /// A value that is another one times a number.
 std::optional<Scaled> scaled(const Graph& graph, ValueId v) {
   const Node* node = producer_of(graph, v, Op::affine);
-  if (node == nullptr || node->attrs.number("beta", 0) != 0) return {};
-  return Scaled{node->inputs[0], node->attrs.number("alpha", 1)};
+  if (node == nullptr || node->attrs.number("beta") != 0) return {};
+  return Scaled{node->inputs[0], node->attrs.number("alpha")};
 }
 
 /// Of cap tanh(x / cap) x and the cap.

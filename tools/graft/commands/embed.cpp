@@ -52,8 +52,7 @@ Result<Owned<graft_model>> open_with_adapters(graft_context* context, const Embe
 }
 
 Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model* model, const EmbedArguments& given) {
-  graft_embedder_options options = {};
-  options.struct_size = sizeof options;
+  auto options = sized<graft_embedder_options>();
   options.pooling = given.pooling == "last"   ? GRAFT_POOLING_LAST
                     : given.pooling == "cls"  ? GRAFT_POOLING_CLS
                     : given.pooling == "mean" ? GRAFT_POOLING_MEAN

@@ -119,8 +119,7 @@ const char* or_null(const std::string& text) { return text.empty() ? nullptr : t
 }  // namespace
 
 Result<OpenGenerator> open_generator(const GenerateFlags& options, graft_context* context, graft_model* model) {
-  graft_generator_options wanted = {};
-  wanted.struct_size = sizeof wanted;
+  auto wanted = sized<graft_generator_options>();
   wanted.context = options.context;
   wanted.prompt_lookup = options.prompt_lookup;
   wanted.sequences = options.sequences;

@@ -59,8 +59,7 @@ void refuse_idle_checkpoint_flags(const CLI::App& app, const CheckpointFlags& fl
 }
 
 Result<graft_checkpoint_options> checkpoint_options(const CheckpointFlags& flags) {
-  graft_checkpoint_options options = {};
-  options.struct_size = sizeof options;
+  auto options = sized<graft_checkpoint_options>();
   TRY(parse_journal(flags.journal, options));
   if (flags.folder.empty() && flags.resume) return invalid("--resume needs --checkpoint DIR.");
   if (!flags.resume && (!flags.from.empty() || flags.with_changes)) {

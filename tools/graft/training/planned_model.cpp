@@ -70,7 +70,8 @@ Result<Owned<graft_model>> open_planned(graft_context* context, const std::strin
     TRY_ASSIGN(const std::string tokens, new_tokens_json(flags.add_tokens));
     TRY(checked(graft_model_add_tokens(model.get(), tokens.c_str()), context));
   }
-  if (!flags.lora.empty()) TRY(checked(graft_model_add_adapters(model.get(), flags.lora.c_str(), flags.options.seed), context));
+  if (!flags.lora.empty())
+    TRY(checked(graft_model_add_adapters(model.get(), flags.lora.c_str(), flags.options.seed), context));
   return model;
 }
 

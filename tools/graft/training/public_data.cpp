@@ -48,8 +48,7 @@ bool has_pairs(const TrainFlags& flags) { return is_preference(flags); }
 
 Result<Owned<graft_data_set>> open_set(graft_context* context, graft_model* model, const std::string& spec,
                                        const TrainFlags& flags, const std::string& on_long, const SetWishes& wishes) {
-  graft_data_options options = {};
-  options.struct_size = sizeof options;
+  auto options = sized<graft_data_options>();
   options.model = model;
   options.evaluation = wishes.evaluation ? 1 : 0;
   options.sequence_starts = wishes.sequence_starts ? 1 : 0;

@@ -449,8 +449,8 @@ Status TrainRun::write_loss_curve() const {
   TRY_ASSIGN(const graft_run_info info, ready_.info());
   double rate = 0;
   TRY(checked(graft_trainer_learning_rate(trainer_, &rate), context_));
-  const std::string caption =
-      cat(options_.data, ", batch ", info.batch, ", ", word_of(kOptimizerWords, options_.train.options.optimizer), ", learning rate ", rate);
+  const std::string caption = cat(options_.data, ", batch ", info.batch, ", ",
+                                  word_of(kOptimizerWords, options_.train.options.optimizer), ", learning rate ", rate);
   return write_text(options_.svg, loss_svg("Loss", losses_, held_out_losses_, caption));
 }
 
@@ -504,9 +504,9 @@ Status TrainRun::write_result(RunEnd end) {
 // or more were.
 Status TrainRun::check_learned() const {
   TRY_ASSIGN(const graft_run_place place, ready_.place());
-  const std::string left_out = cat(place.skipped_steps, " of ", place.step,
-                                   " steps were left out, since their loss or gradients were not finite in ",
-                                   options_.train.precision, ".");
+  const std::string left_out =
+      cat(place.skipped_steps, " of ", place.step,
+          " steps were left out, since their loss or gradients were not finite in ", options_.train.precision, ".");
   if (2 * place.skipped_steps > place.step) {
     return invalid(left_out, " Too few were taken", options_.output.empty() ? "." : ": ", options_.output,
                    options_.output.empty() ? "" : " was not written.",

@@ -86,8 +86,7 @@ Status TrainWishes::read(const TrainFlags& flags, std::uint64_t total_steps) {
 }
 
 graft_reference_options TrainWishes::reference() const {
-  graft_reference_options out = {};
-  out.struct_size = sizeof out;
+  auto out = sized<graft_reference_options>();
   out.batch = options_->micro_batch;
   out.precision = options_->precision;
   out.bindings = of_reference_.data();

@@ -63,7 +63,7 @@ public final class DataSet: @unchecked Sendable {
     /// Samples as they are, without augmentation, and labels of the model's classes alone.
     public var evaluation = false
     /// Of samples of text, in tokens.
-    public var length = 128
+    public var length = 0
     /// All samples of text say where their texts begin: `Trainer.Options.packedSequences`.
     public var sequenceStarts = false
     /// Samples from `first` on alone, `count` of them; 0: to the end.
@@ -103,7 +103,6 @@ public final class DataSet: @unchecked Sendable {
     pointer = try DataSet.make(context) { made, arena in
       var o = graft_data_options()
       o.struct_size = MemoryLayout<graft_data_options>.stride
-      graft_data_options_init(&o)
       o.model = options.model?.pointer
       o.evaluation = options.evaluation ? 1 : 0
       o.length = Int64(options.length)

@@ -79,7 +79,8 @@ Status write_attention_op(OnnxWriter& w, const Node& node) {
     keys = w.add("Gather", {keys, index}, {{"axis", std::int64_t{1}}});
     values = w.add("Gather", {values, index}, {{"axis", std::int64_t{1}}});
   }
-  const double scale = node.attrs.number("scale", 1 / std::sqrt(static_cast<double>(q[3].value())));
+  const double scale =
+      node.attrs.has("scale") ? node.attrs.number("scale") : 1 / std::sqrt(static_cast<double>(q[3].value()));
   std::string scores = w.add("Mul", {w.add("MatMul", {queries, keys}), w.number(scale)});
   if (const double cap = node.attrs.number("softcap"); cap > 0) {
     scores = w.add("Mul", {w.add("Tanh", {w.add("Div", {scores, w.number(cap)})}), w.number(cap)});
@@ -113,7 +114,7 @@ Result<std::string> rope_angles(OnnxWriter& w, const Node& node, std::int64_t ha
     frequencies = w.name(node.inputs[2]);
   } else {
     std::vector<float> numbers;
-    const double theta = node.attrs.number("theta", 10000);
+    const double theta = node.attrs.number("theta");
     for (std::int64_t i = 0; i < half; ++i) {
       numbers.push_back(static_cast<float>(std::pow(theta, -static_cast<double>(i) / static_cast<double>(half))));
     }
@@ -129,7 +130,7 @@ Status write_rope(OnnxWriter& w, const Node& node) {
   const std::int64_t half = (given == 0 ? dim : given) / 2;
   const bool interleaved = node.attrs.flag("interleaved");
   GRAFT_TRY_ASSIGN(const std::string angles, rope_angles(w, node, half));
-  const double magnitude = node.attrs.number("magnitude", 1);
+  const double magnitude = node.attrs.number("magnitude");
   const std::string cosine = w.add("Mul", {w.add("Cos", {angles}), w.number(magnitude)});
   const double turn = node.attrs.flag("inverse") ? -magnitude : magnitude;
   const std::string sine = w.add("Mul", {w.add("Sin", {angles}), w.number(turn)});
@@ -166,7 +167,7 @@ Status write_positions(OnnxWriter& w, const Node& node) {
 }
 
 void write_gated(OnnxWriter& w, const Node& node) {
-  const std::string x = w.name(node.inputs[0]), how = node.attrs.text("activation", "silu");
+  const std::string x = w.name(node.inputs[0]), how = node.attrs.text("activation");
   const std::string gate = how == "silu" ? w.add("Mul", {x, w.add("Sigmoid", {x})}) : w.gelu(x, how != "gelu");
   w.is(node.outputs[0], w.add("Mul", {gate, w.name(node.inputs[1])}));
 }
@@ -175,7 +176,7 @@ void write_gated(OnnxWriter& w, const Node& node) {
 void write_lora(OnnxWriter& w, const Node& node) {
   const std::string low = w.add("MatMul", {w.name(node.inputs[1]), permuted(w, w.name(node.inputs[2]), {1, 0})});
   const std::string high = w.add("MatMul", {low, permuted(w, w.name(node.inputs[3]), {1, 0})});
-  const std::string scaled = w.add("Mul", {high, w.number(node.attrs.number("scale", 1))});
+  const std::string scaled = w.add("Mul", {high, w.number(node.attrs.number("scale"))});
   w.is(node.outputs[0], w.add("Add", {w.name(node.inputs[0]), scaled}));
 }
 

@@ -76,7 +76,7 @@ const char* named(const Named (&table)[N], Op op) {
 
 std::string affine(OnnxWriter& w, const Node& node, const std::string& x) {
   const DType dtype = w.dtype(node.inputs[0]);
-  const double alpha = node.attrs.number("alpha", 1), beta = node.attrs.number("beta", 0);
+  const double alpha = node.attrs.number("alpha"), beta = node.attrs.number("beta");
   std::string y = x;
   if (alpha != 1) y = w.add("Mul", {y, w.number(alpha, dtype)});
   if (beta != 0) y = w.add("Add", {y, w.number(beta, dtype)});
@@ -85,8 +85,8 @@ std::string affine(OnnxWriter& w, const Node& node, const std::string& x) {
 
 std::string clip(OnnxWriter& w, const Node& node, const std::string& x) {
   const DType dtype = w.dtype(node.inputs[0]);
-  const double low = node.attrs.number("min", -std::numeric_limits<double>::infinity());
-  const double high = node.attrs.number("max", std::numeric_limits<double>::infinity());
+  const double low = node.attrs.number("min");
+  const double high = node.attrs.number("max");
   return w.add("Clip", {x, std::isinf(low) ? "" : w.number(low, dtype), std::isinf(high) ? "" : w.number(high, dtype)});
 }
 
@@ -110,23 +110,19 @@ std::string composed(OnnxWriter& w, const Node& node, const std::string& x) {
     case Op::square: return w.add("Mul", {x, x});
     case Op::silu: return w.add("Mul", {x, w.add("Sigmoid", {x})});
     case Op::mish: return w.add("Mul", {x, w.add("Tanh", {w.add("Softplus", {x})})});
-    case Op::gelu: return w.gelu(x, a.text("approximate", "none") == "tanh");
+    case Op::gelu: return w.gelu(x, a.text("approximate") == "tanh");
     case Op::affine: return affine(w, node, x);
     case Op::clip: return clip(w, node, x);
-    case Op::leaky_relu: return w.add("LeakyRelu", {x}, {{"alpha", a.number("alpha", 0.01)}});
-    case Op::elu: return w.add("Elu", {x}, {{"alpha", a.number("alpha", 1)}});
-    case Op::celu: return w.add("Celu", {x}, {{"alpha", a.number("alpha", 1)}});
-    case Op::selu:
-      return w.add("Selu", {x},
-                   {{"alpha", a.number("alpha", 1.67326319217681884765625)},
-                    {"gamma", a.number("gamma", 1.05070102214813232421875)}});
-    case Op::hard_sigmoid:
-      return w.add("HardSigmoid", {x}, {{"alpha", a.number("alpha", 0.2)}, {"beta", a.number("beta", 0.5)}});
-    case Op::thresholded_relu: return w.add("ThresholdedRelu", {x}, {{"alpha", a.number("alpha", 1)}});
+    case Op::leaky_relu: return w.add("LeakyRelu", {x}, {{"alpha", a.number("alpha")}});
+    case Op::elu: return w.add("Elu", {x}, {{"alpha", a.number("alpha")}});
+    case Op::celu: return w.add("Celu", {x}, {{"alpha", a.number("alpha")}});
+    case Op::selu: return w.add("Selu", {x}, {{"alpha", a.number("alpha")}, {"gamma", a.number("gamma")}});
+    case Op::hard_sigmoid: return w.add("HardSigmoid", {x}, {{"alpha", a.number("alpha")}, {"beta", a.number("beta")}});
+    case Op::thresholded_relu: return w.add("ThresholdedRelu", {x}, {{"alpha", a.number("alpha")}});
     case Op::not_equal: return w.add("Not", {w.add("Equal", {x, w.name(node.inputs[1])})});
     case Op::remainder: return remainder(w, node, x);
-    case Op::softmax: return w.add("Softmax", {x}, {{"axis", a.integer("axis", -1)}});
-    case Op::log_softmax: return w.add("LogSoftmax", {x}, {{"axis", a.integer("axis", -1)}});
+    case Op::softmax: return w.add("Softmax", {x}, {{"axis", a.integer("axis")}});
+    case Op::log_softmax: return w.add("LogSoftmax", {x}, {{"axis", a.integer("axis")}});
     default: return {};
   }
 }

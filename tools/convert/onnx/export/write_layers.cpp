@@ -40,28 +40,33 @@ void take_same(const Attrs& a, std::vector<OnnxWriter::Attr>& attrs) {
   attrs.push_back({"auto_pad", std::string(std::ranges::find(same, 2) != same.end() ? "SAME_LOWER" : "SAME_UPPER")});
 }
 
+/// A list of a window, of which an absent one has `count` times the same number.
+Ints window_ints(const Attrs& attrs, std::string_view name, std::size_t count, std::int64_t absent) {
+  return attrs.has(name) ? attrs.integers(name) : Ints(count, absent);
+}
+
 void write_conv(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   std::vector<std::string> inputs = {w.channels_first(node.inputs[0]), w.channels_first(node.inputs[1])};
   if (has(node, 2)) inputs.push_back(w.name(node.inputs[2]));
-  std::vector<OnnxWriter::Attr> attrs = {{"strides", a.integers("strides", {1, 1})},
-                                         {"pads", a.integers("pads", {0, 0, 0, 0})},
-                                         {"dilations", a.integers("dilations", {1, 1})},
-                                         {"group", a.integer("groups", 1)}};
+  std::vector<OnnxWriter::Attr> attrs = {{"strides", window_ints(a, "strides", 2, 1)},
+                                         {"pads", window_ints(a, "pads", 4, 0)},
+                                         {"dilations", window_ints(a, "dilations", 2, 1)},
+                                         {"group", a.integer("groups")}};
   take_same(a, attrs);
-  if (node.op == Op::conv_transpose) attrs.push_back({"output_padding", a.integers("output_padding", {0, 0})});
+  if (node.op == Op::conv_transpose) attrs.push_back({"output_padding", window_ints(a, "output_padding", 2, 0)});
   w.is_channels_first(node.outputs[0], w.add(node.op == Op::conv ? "Conv" : "ConvTranspose", inputs, attrs));
 }
 
 Status write_pool(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   std::vector<OnnxWriter::Attr> attrs = {{"kernel_shape", a.integers("kernel")},
-                                         {"strides", a.integers("strides", {1, 1})},
-                                         {"pads", a.integers("pads", {0, 0, 0, 0})},
+                                         {"strides", window_ints(a, "strides", 2, 1)},
+                                         {"pads", window_ints(a, "pads", 4, 0)},
                                          {"ceil_mode", a.integer("ceil_mode")}};
   take_same(a, attrs);
   const bool max = node.op == Op::max_pool;
-  if (max) attrs.push_back({"dilations", a.integers("dilations", {1, 1})});
+  if (max) attrs.push_back({"dilations", window_ints(a, "dilations", 2, 1)});
   if (!max) attrs.push_back({"count_include_pad", a.integer("count_include_pad")});
   w.is_channels_first(node.outputs[0],
                       w.add(max ? "MaxPool" : "AveragePool", {w.channels_first(node.inputs[0])}, attrs));
@@ -72,7 +77,7 @@ void write_batch_norm(OnnxWriter& w, const Node& node) {
   std::vector<std::string> inputs = {w.channels_first(node.inputs[0])};
   for (std::size_t i = 1; i < 5; ++i) inputs.push_back(w.name(node.inputs[i]));
   w.is_channels_first(node.outputs[0],
-                      w.add("BatchNormalization", inputs, {{"epsilon", node.attrs.number("epsilon", 1e-5)}}));
+                      w.add("BatchNormalization", inputs, {{"epsilon", node.attrs.number("epsilon")}}));
 }
 
 Status write_layer_norm(OnnxWriter& w, const Node& node) {
@@ -90,7 +95,7 @@ Status write_layer_norm(OnnxWriter& w, const Node& node) {
   std::vector<std::string> inputs = {w.name(node.inputs[0]), scale};
   if (has(node, 2)) inputs.push_back(w.name(node.inputs[2]));
   const auto made = w.add_all("LayerNormalization", inputs, node.outputs.size(),
-                              {{"axis", axis}, {"epsilon", node.attrs.number("epsilon", 1e-5)}});
+                              {{"axis", axis}, {"epsilon", node.attrs.number("epsilon")}});
   w.is(node.outputs[0], made[0]);
   for (std::size_t i = 1; i < made.size(); ++i) {  // mean and the inverse of the deviation: without axes of size 1 here
     if (!w.is_read(node.outputs[i])) continue;
@@ -110,7 +115,7 @@ Status write_group_norm(OnnxWriter& w, const Node& node) {
   const std::string apart = w.add("Reshape", {first, w.ints({0, groups, -1})});
   const std::vector<float> ones(static_cast<std::size_t>(groups), 1), zeros(static_cast<std::size_t>(groups), 0);
   std::string y = w.add("InstanceNormalization", {apart, w.numbers({groups}, ones), w.numbers({groups}, zeros)},
-                        {{"epsilon", node.attrs.number("epsilon", 1e-5)}});
+                        {{"epsilon", node.attrs.number("epsilon")}});
   y = w.add("Reshape", {y, w.add("Shape", {first})});
   Ints by_channel = {channels.value()};
   for (std::size_t i = 2; i < x.rank(); ++i) by_channel.push_back(1);
@@ -122,12 +127,12 @@ Status write_group_norm(OnnxWriter& w, const Node& node) {
 
 void write_rms_norm(OnnxWriter& w, const Node& node) {
   const auto rank = static_cast<std::int64_t>(w.shape(node.inputs[0]).rank());
-  std::int64_t axis = node.attrs.integer("axis", -1);
+  std::int64_t axis = node.attrs.integer("axis");
   Ints axes;
   for (axis = axis < 0 ? axis + rank : axis; axis < rank; ++axis) axes.push_back(axis);
   const std::string x = w.name(node.inputs[0]);
   const std::string mean = w.reduced("ReduceMean", w.add("Mul", {x, x}), axes, true);
-  const std::string root = w.add("Sqrt", {w.add("Add", {mean, w.number(node.attrs.number("epsilon", 1e-5))})});
+  const std::string root = w.add("Sqrt", {w.add("Add", {mean, w.number(node.attrs.number("epsilon"))})});
   std::string y = w.add("Div", {x, root});
   if (has(node, 1)) {
     std::string scale = w.name(node.inputs[1]);
@@ -142,7 +147,7 @@ Status write_cross_entropy(OnnxWriter& w, const Node& node) {
   const double smoothing = node.attrs.number("label_smoothing");
   const std::string labels = w.name(node.inputs[1]);
   const std::string ignored =
-      w.add("Equal", {labels, w.number(static_cast<double>(node.attrs.integer("ignore_index", -100)), DType::i32)});
+      w.add("Equal", {labels, w.number(static_cast<double>(node.attrs.integer("ignore_index")), DType::i32)});
   const std::string safe = w.add("Where", {ignored, w.number(0, DType::i32), labels});
   const std::string logs = w.add("LogSoftmax", {w.name(node.inputs[0])}, {{"axis", std::int64_t{-1}}});
   const std::string index = w.add("Unsqueeze", {safe, w.ints({-1})});
@@ -160,9 +165,9 @@ Status write_resize(OnnxWriter& w, const Node& node) {
   const Attrs& a = node.attrs;
   const Shape& x = w.shape(node.inputs[0]);
   const Ints sizes = a.integers("sizes");
-  const std::vector<OnnxWriter::Attr> how = {{"mode", a.text("mode", "nearest")},
-                                             {"coordinate_transformation_mode", a.text("coordinates", "half_pixel")},
-                                             {"nearest_mode", a.text("nearest", "round_prefer_floor")}};
+  const std::vector<OnnxWriter::Attr> how = {{"mode", a.text("mode")},
+                                             {"coordinate_transformation_mode", a.text("coordinates")},
+                                             {"nearest_mode", a.text("nearest")}};
   if (a.has("to")) {
     const Shape to = a.shape("to");
     const double scale_h = a.number("scale_h"), scale_w = a.number("scale_w");
@@ -180,7 +185,8 @@ Status write_resize(OnnxWriter& w, const Node& node) {
   std::vector<float> scales = {1, 1};
   for (std::size_t i = 0; i < 2; ++i) {
     const double in = static_cast<double>(x[i + 1].value());
-    const double given = a.number(i == 0 ? "scale_h" : "scale_w", static_cast<double>(sizes[i]) / in);
+    const std::string_view name = i == 0 ? "scale_h" : "scale_w";
+    const double given = a.has(name) ? a.number(name) : static_cast<double>(sizes[i]) / in;
     // Rounded so that the size, which is rounded down, is the one wanted.
     auto scale = static_cast<float>(given);
     while (std::floor(in * static_cast<double>(scale)) < static_cast<double>(sizes[i]))

@@ -124,7 +124,7 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
       break;
     }
     case Op::scatter_elements: {
-      const std::string reduction = a.text("reduction", "none");
+      const std::string reduction = a.text("reduction");
       if (reduction == "min" || reduction == "max") GRAFT_TRY(w.need_opset(18));
       GRAFT_TRY_ASSIGN(const std::string indices, line_indices(w, node, w.shape(node.inputs[2])));
       y = w.add("ScatterElements", {w.name(node.inputs[0]), indices, w.name(node.inputs[2])},
@@ -157,8 +157,8 @@ Result<bool> write_move(OnnxWriter& w, const Node& node) {
     }
     case Op::pad: {
       std::vector<std::string> inputs = {w.name(node.inputs[0]), w.ints(a.integers("pads"))};
-      const std::string mode = a.text("mode", "constant");
-      if (mode == "constant") inputs.push_back(w.number(a.number("value", 0), w.dtype(node.inputs[0])));
+      const std::string mode = a.text("mode");
+      if (mode == "constant") inputs.push_back(w.number(a.number("value"), w.dtype(node.inputs[0])));
       y = w.add("Pad", inputs, {{"mode", mode}});
       break;
     }

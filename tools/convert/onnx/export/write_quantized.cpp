@@ -24,14 +24,14 @@ const Quantized* find_quantized(const std::string& name) {
 bool has_zero_point(const Node& node) { return node.inputs.size() > 2 && node.inputs[2].valid(); }
 
 std::vector<OnnxWriter::Attr> quantization_attrs(const Node& node) {
-  std::vector<OnnxWriter::Attr> attrs = {{"axis", node.attrs.integer("axis", -1)}};
-  if (const auto block = node.attrs.integer("block_size", 0); block != 0) attrs.push_back({"block_size", block});
+  std::vector<OnnxWriter::Attr> attrs = {{"axis", node.attrs.integer("axis")}};
+  if (const auto block = node.attrs.integer("block_size"); block != 0) attrs.push_back({"block_size", block});
   return attrs;
 }
 
 /// Scale and zero point, which says ONNX the type.
 Result<std::vector<std::string>> scales(OnnxWriter& w, const Node& node, const Quantized& type) {
-  GRAFT_TRY(w.need_opset(node.attrs.integer("block_size", 0) != 0 ? 21 : type.opset));
+  GRAFT_TRY(w.need_opset(node.attrs.integer("block_size") != 0 ? 21 : type.opset));
   const Shape& shape = w.shape(node.inputs[1]);
   std::string zero = has_zero_point(node) ? w.name(node.inputs[2]) : w.number(0, DType::i32);
   if (!has_zero_point(node) && shape.rank() > 0) {
