@@ -1,15 +1,17 @@
 #!/bin/sh
 # Makes everything that is released: release.sh VERSION OUT. VERSION must be the source's. In OUT then lie:
 #   graft-VERSION-linux-{x86_64,arm64}.tar.gz  for any Linux with glibc 2.31 or later (linux.sh)
-#   *.deb                                      for Debian 11 and later: the same build
-#   graft-VERSION-*.whl                        for Python (platform/python)
+#   the same names with .spdx.json             the components of the build, their versions and licences (SPDX)
+#   *.deb                                      for Debian on amd64, of the same build
+#   graft-VERSION-*.whl                        for Python, of the same builds
 #   graft-VERSION.aar                          for Android (platform/android); needs ANDROID_NDK and ZSTD_SOURCE
-#   graft-VERSION.spdx.json, SHA256SUMS        what is linked, and checksums
+#   SHA256SUMS                                 checksums
 # Parts that cannot be made here are named at the end, with the reason. GRAFT_RELEASE_PARTS chooses among "amd64 arm64 deb
 # wheel aar"; GRAFT_RELEASE_BUILD is the folder of the builds (default: build/release-VERSION). The same sources and packages
 # give the same bytes; times come from SOURCE_DATE_EPOCH (default: the last commit's). What is needed: see linux.sh.
+# Not finished, as linux.sh is not: only sbom.py and the packing of the wheel were tried on parts of a build.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 version=$1
@@ -28,26 +30,36 @@ has() { case " $parts " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 leave_out() { left_out="$left_out$1: $2
 "; }
 
-# tarball ARCH NAME READELF_STRIP
-tarball() {
-  sh "$here/linux.sh" "$1" "$builds/$1"
+# build ARCH NAME: builds for ARCH and makes the tarball whose processor is called NAME.
+build() {
+  folder=$builds/$1
+  sh "$here/linux.sh" "$1" "$folder"
+  rm -rf "$folder/licences"
+  python3 "$here/sbom.py" "$folder" "$version" "$folder/sbom.json" "$folder/licences"
   name=graft-$version-linux-$2
-  stage=$builds/$1/stage/$name
-  rm -rf "$builds/$1/stage"
-  cmake --install "$builds/$1/build" --prefix "$stage" --strip > "$builds/$1/install.log"
+  stage=$folder/stage/$name
+  rm -rf "$folder/stage"
+  cmake --install "$folder/build" --prefix "$stage" --strip > "$folder/install.log"
   if [ ! -d "$stage/share/man" ]; then  # a program for another processor could not write its pages
     cp -r "$builds/amd64/stage/graft-$version-linux-x86_64/share/." "$stage/share/"
   fi
   rm -rf "$stage/share/doc"
-  cp "$root/LICENSE" "$root/NOTICE" "$root/CHANGELOG.md" "$stage/"
-  python3 "$here/sbom.py" "$builds/$1" "$version" "$builds/$1/stage/sbom.json" "$stage/licences"
+  cp -r "$root/LICENSE" "$root/NOTICE" "$root/CHANGELOG.md" "$folder/licences" "$stage/"
   sh "$here/check_linux.sh" "$stage/bin/graft" "$stage"/lib/libgraft*.so.*.*.*
   sh "$here/archive.sh" "$stage" "$out/$name.tar.gz"
+  cp "$folder/sbom.json" "$out/$name.spdx.json"
+}
+
+# wheel ARCH NAME
+wheel() {
+  if (cd "$root/platform/python/tools" && GRAFT_BUILD="$builds/$1/build" GRAFT_PLATFORM_TAG="manylinux_2_31_$2" python3 -B -c \
+      'import sys, build_wheel; build_wheel.build_wheel(sys.argv[1])' "$out") > "$builds/wheel-$1.log" 2>&1; then :; else
+    leave_out "wheel for $1" "$(tail -n 1 "$builds/wheel-$1.log")"
+  fi
 }
 
 if has amd64; then
-  tarball amd64 x86_64
-  cp "$builds/amd64/stage/sbom.json" "$out/graft-$version.spdx.json"
+  build amd64 x86_64
 fi
 if has arm64; then
   if [ ! -e /usr/lib/gcc-cross/aarch64-linux-gnu/12/libstdc++.a ]; then
@@ -55,13 +67,15 @@ if has arm64; then
   elif [ ! -d "$builds/amd64/stage" ]; then
     leave_out "tarball for arm64" "its manual pages come from the build for amd64, which is not there"
   else
-    tarball arm64 arm64
+    build arm64 arm64
   fi
 fi
 
 if has deb; then
   if ! command -v dpkg-shlibdeps > /dev/null; then
     leave_out "Debian packages" "dpkg-dev is not installed"
+  elif [ ! -d "$builds/amd64/stage" ]; then
+    leave_out "Debian packages" "they come from the build for amd64, which is not there"
   else
     rm -rf "$builds/amd64/packages"
     (cd "$builds/amd64/build" && cpack -G DEB -B "$builds/amd64/packages" > "$builds/amd64/cpack.log") ||
@@ -71,10 +85,9 @@ if has deb; then
 fi
 
 if has wheel; then
-  if (cd "$root/platform/python/tools" && GRAFT_BUILD="$builds/amd64/build" python3 -c \
-      'import sys, build_wheel; build_wheel.build_wheel(sys.argv[1])' "$out") > "$builds/wheel.log" 2>&1; then :; else
-    leave_out "wheel" "$(tail -n 1 "$builds/wheel.log")"
-  fi
+  [ ! -d "$builds/amd64/stage" ] || wheel amd64 x86_64
+  [ ! -d "$builds/arm64/stage" ] || wheel arm64 aarch64
+  [ -d "$builds/amd64/stage" ] || [ -d "$builds/arm64/stage" ] || leave_out wheel "there is no build for it"
 fi
 
 if has aar; then

@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.parse
 
-# name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, where the package is unpacked
-# ("" is this machine)
+# name, licence (SPDX), its static library, its headers below FOLDER/prefix/include, package, and where in FOLDER the package is:
+# a source package, or the folder into which binary packages were unpacked ("" is this machine)
 COMPONENTS = [
-    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", None, "libzstd-dev", "sysroot/libraries"),
-    ("zlib", "Zlib", r"libz\.a", None, "zlib1g-dev", "sysroot/libraries"),
-    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", None, "libprotobuf-dev", "sysroot/libraries"),
+    ("Zstandard", "BSD-3-Clause", r"libzstd\.a", r"(zstd|zdict|zstd_errors)\.h", "libzstd", "zstd"),
+    ("zlib", "Zlib", r"libz\.a", r"(zlib|zconf)\.h", "zlib", "zlib"),
+    ("Protocol Buffers", "BSD-3-Clause", r"libprotobuf\.a", "google/", "protobuf", "protobuf"),
     ("ONNX", "Apache-2.0", r"libonnx_proto\.a", "onnx/", "python3-onnx", ""),
     ("libjpeg-turbo", "IJG AND BSD-3-Clause AND Zlib", r"libjpeg\.a", None, "libjpeg62-turbo-dev", "sysroot/libraries"),
     ("libpng", "libpng-2.0", r"libpng16\.a", None, "libpng-dev", "sysroot/libraries"),
@@ -32,8 +33,9 @@ COMPONENTS = [
     ("nlohmann/json", "MIT", None, "nlohmann/", "nlohmann-json3-dev", ""),
     ("cpp-httplib", "MIT", None, r"httplib\.h", "libcpp-httplib-dev", ""),
     ("libcurl", "curl", None, "curl/", "libcurl4-openssl-dev", ""),
-    # The linker adds these by itself.
+    # The linker adds these by itself; the unwinder is that of the older system.
     ("GCC's libstdc++ and libgcc", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libstdc++-12-dev", ""),
+    ("GCC's unwinder", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libgcc-10-dev", "sysroot"),
 ]
 TARGETS = ("graft_cli", "graft_shared", "graft_convert_shared")
 
@@ -49,7 +51,7 @@ def linked(build):
         rules = file.read().split("\n\n")
     for rule in rules:
         if any(re.search(rf"^build .*: CXX_\w+_LINKER__{target}_", rule, re.M) for target in TARGETS):
-            found |= set(re.findall(r"(/\S+\.a)\b", re.search(r"^  LINK_LIBRARIES = (.*)$", rule, re.M).group(1)))
+            found |= set(re.findall(r"(?<!\S)(/\S+\.a)\b", re.search(r"^  LINK_LIBRARIES = (.*)$", rule, re.M).group(1)))
     if not found:
         raise SystemExit(f"sbom.py: no link of {', '.join(TARGETS)} is in {build}/build.ninja.")
     return {os.path.basename(path) for path in found if not path.startswith(build + "/")}
@@ -66,8 +68,16 @@ def headers(folder, build):
     return found
 
 
+def is_source(folder, place):
+    return bool(place) and os.path.isdir(os.path.join(folder, place, "debian"))
+
+
 def package(name, folder, place):
     """Version of a package, and the file with its licence."""
+    if is_source(folder, place):
+        source = os.path.join(folder, place, "debian")
+        with open(os.path.join(source, "changelog"), encoding="utf-8") as file:
+            return re.match(rf"{name} \((\S+)\)", file.readline()).group(1), os.path.join(source, "copyright")
     if not place:
         version = run("dpkg-query", "-W", "-f", "${Version}", name)
         return version, f"/usr/share/doc/{name}/copyright"
@@ -98,7 +108,8 @@ def main(folder, version, out, licences):
             "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": licence, "licenseDeclared": licence,
             "copyrightText": "NOASSERTION", "comment": "Linked statically." if matched or not header else "Headers only.",
             "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                              "referenceLocator": f"pkg:deb/debian/{source}@{number}"}]})
+                              "referenceLocator": f"pkg:deb/debian/{source}@{urllib.parse.quote(number)}"
+                              + ("?arch=source" if is_source(folder, place) else "")}]})
     if archives or read:
         raise SystemExit(f"sbom.py: no row of COMPONENTS has {', '.join(sorted(archives | read)[:5])}.")
     graft = {"name": "graft", "SPDXID": "SPDXRef-graft", "versionInfo": version, "downloadLocation": "NOASSERTION",

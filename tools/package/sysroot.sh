@@ -1,8 +1,7 @@
 #!/bin/sh
 # Makes what a program for older Linux systems is built against: sysroot.sh ARCH FOLDER, with ARCH amd64 or arm64.
 # FOLDER/root gets Debian 11's C library (glibc 2.31), FOLDER/lib what a newer libstdc++ wants besides, and FOLDER/libraries
-# the static libraries that the command line links, of Debian 12 with its security updates: their headers lie in
-# FOLDER/libraries/include. Needs apt, dpkg and clang-19.
+# the static libraries for images, of Debian 12 with its security updates: their headers lie in FOLDER/libraries/include. Needs apt, dpkg and clang-19.
 set -eu
 [ $# -eq 2 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,12 +16,12 @@ case $arch in
 esac
 [ ! -e "$folder/done" ] || exit 0
 unpack_debian bullseye "$arch" "$folder" libc6-dev libgcc-10-dev
-unpack_debian bookworm+security "$arch" "$folder/libraries" libzstd-dev zlib1g-dev libprotobuf-dev libjpeg-dev libpng-dev libwebp-dev
+unpack_debian bookworm+security "$arch" "$folder/libraries" libjpeg-dev libpng-dev libwebp-dev
 # Headers of these libraries alone: those of Debian 12's C library must not be found.
 include=$folder/libraries/root/usr/include
 mkdir -p "$folder/libraries/include"
-for header in google webp libpng16; do cp -r "$include/$header" "$folder/libraries/include/"; done
-cp "$include"/z*.h "$include"/png*.h "$include"/j*.h "$include/$triple/jconfig.h" "$folder/libraries/include/"
+for header in webp libpng16; do cp -r "$include/$header" "$folder/libraries/include/"; done
+cp "$include"/png*.h "$include"/j*.h "$include/$triple/jconfig.h" "$folder/libraries/include/"
 # The unwinder of GCC 10: newer ones call functions that this glibc does not have. What the newer libstdc++ calls is added.
 rm -rf "$folder/lib"
 mkdir "$folder/lib"

@@ -32,6 +32,10 @@ def _program():
     return f"graft-{_version()}.data/scripts/graft"
 
 
+def _info():
+    return f"graft-{_version()}.dist-info"
+
+
 def _run(*command):
     # pip takes what is printed for the backend's own; it shows both where a build fails.
     subprocess.run(command, check=True, stdout=sys.stderr)
@@ -52,7 +56,9 @@ def _binaries(build, stage):
     found = {f"graft/{os.path.basename(path)}": path
              for path in glob.glob(f"{stage}/**/libgraft*.so.{short}", recursive=True) if "gloo" not in path}
     programs = glob.glob(f"{stage}/**/bin/graft", recursive=True)
-    return {**found, **({_program(): programs[0]} if programs else {})}
+    licences = {os.path.basename(path): path for path in glob.glob(f"{stage}/**/licences/*", recursive=True)}
+    return {**found, **({_program(): programs[0]} if programs else {}),
+            **{f"{_info()}/licences/{name}": path for name, path in licences.items()}}
 
 
 def _given(library, converter, cli):
@@ -74,10 +80,10 @@ def _digest(data):
 def pack(binaries, out, platform_tag=None):
     """Writes the wheel into the folder `out` and returns its name."""
     tag = f"py3-none-{platform_tag or re.sub('[-.]', '_', sysconfig.get_platform())}"
-    info = f"graft-{_version()}.dist-info"
+    info = _info()
     with tempfile.TemporaryDirectory(prefix="graft_wheel_") as work:
         contents = {}
-        for name, path in {**_sources(work), **binaries, f"{info}/LICENSE": f"{SOURCE}/LICENSE"}.items():
+        for name, path in sorted({**_sources(work), **binaries, f"{info}/LICENSE": f"{SOURCE}/LICENSE"}.items()):
             with open(path, "rb") as file:
                 contents[name] = file.read()
     contents[f"{info}/METADATA"] = _metadata()
