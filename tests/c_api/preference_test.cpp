@@ -126,13 +126,15 @@ TEST_F(CPreference, AReferenceIsTheModelBeforeItsAdapters) {
 
 TEST_F(CPreference, WhatIsWrongIsSaid) {
   EXPECT_EQ(open("{\"text\": \"abcd\"}\n", GRAFT_NO_PREFERENCE), GRAFT_OK) << h_.message();
-  EXPECT_EQ(graft_data_add_reference(set_, base_, 0), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_data_add_reference(set_, base_, 1), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(h_.message(), "no preferences")) << h_.message();
   EXPECT_EQ(open(kPairs, static_cast<graft_preference>(7)), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(open(kPairs, GRAFT_PREFERENCE_LABELLED), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(h_.message(), "line 1")) << h_.message();
   ASSERT_EQ(open(kPairs, GRAFT_PREFERENCE_PAIRS), GRAFT_OK) << h_.message();
-  EXPECT_EQ(graft_data_add_reference(set_, nullptr, 0), GRAFT_INVALID_ARGUMENT);
+  EXPECT_EQ(graft_data_add_reference(set_, base_, 0), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "graft_reference_options.batch is 0; it must be 1 or more.")) << h_.message();
+  EXPECT_EQ(graft_data_add_reference(set_, nullptr, 1), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(graft_data_add_reference(nullptr, base_, 0), GRAFT_INVALID_ARGUMENT);
 }
 

@@ -362,13 +362,13 @@ class Model(Owned):
         with made.calls as calls:
             return {name: copied(calls, _c.graft_gradients_get, made, name) for name in ([wrt] if isinstance(wrt, str) else wrt)}
 
-    def generator(self, *, context: int = 0, prefill: int = 0, budget: int = 0, precision: str = "float32",
+    def generator(self, *, context: int = 0, prefill: int = 64, budget: int = 0, precision: str = "float32",
                   recover_device: bool = False, prompt_lookup: int = 0, cache: str = "float32",
                   sequences: int = 0) -> Generator:
         """A Generator, for language models.
 
         context: tokens of prompt and answer together; 0: the model's own, at most 2048. prefill: tokens of a prompt
-        taken at a time; 0: 64. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
+        taken at a time. budget: largest device memory in bytes, 0 for no limit. recover_device: where the device
         is lost it is opened anew, and a text goes on to the same bits. prompt_lookup: tokens that are guessed from what
         the text says before, and verified in one run: the same text, sooner where it repeats itself; 0: none. cache: how
         keys and values of earlier tokens are kept; "float16" and "bfloat16" take half of the memory, "q8_0"

@@ -54,8 +54,8 @@ public struct CheckpointOptions: Sendable {
   public var folder: URL
   /// Steps between snapshots; 0: only `saveCheckpoint`.
   public var every: UInt64 = 0
-  /// Steps are durable at each k-th; 0: each, before `step` returns. `journalMilliseconds`, where not 0, instead.
-  public var journalEvery: UInt64 = 0
+  /// Steps are durable at each k-th; 1: each, before `step` returns. `journalMilliseconds`, where not 0, instead.
+  public var journalEvery: UInt64 = 1
   public var journalMilliseconds: UInt64 = 0
   /// Newest snapshots to keep; tagged ones always stay.
   public var keep = 4
