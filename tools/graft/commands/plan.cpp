@@ -120,8 +120,7 @@ Status PlanWishes::read(const PlanArguments& given, graft_context* context, graf
 }
 
 graft_plan_options PlanWishes::both() const {
-  graft_plan_options out = {};
-  out.struct_size = sizeof out;
+  auto out = sized<graft_plan_options>();
   out.session = &session_;
   if (given_->trains()) out.training = &training_;
   if (!given_->caps.empty()) out.caps = given_->caps.c_str();
