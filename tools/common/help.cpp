@@ -91,7 +91,8 @@ std::string usage_error(const CLI::ParseError& error, const CLI::App& command) {
   return said + (said.ends_with('.') ? "" : ".") + help;
 }
 
-HelpGroup::~HelpGroup() {
+HelpGroup::~HelpGroup() noexcept(false) {
+  if (std::uncaught_exceptions() > exceptions_) return;  // a second one would end the process
   const auto options = app_.get_options();
   for (std::size_t i = first_; i < options.size(); ++i) {
     if (options[i]->get_group() == "Options" && !options[i]->get_positional()) options[i]->group(title_);

@@ -1,6 +1,7 @@
 // Help of a command, and the sentences that say what is wrong with its arguments.
 #pragma once
 
+#include <exception>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -23,12 +24,13 @@ class HelpGroup {
   HelpGroup(CLI::App& app, const char* title) : app_(app), first_(app.get_options().size()), title_(title) {}
   HelpGroup(const HelpGroup&) = delete;
   HelpGroup& operator=(const HelpGroup&) = delete;
-  ~HelpGroup();
+  ~HelpGroup() noexcept(false);  ///< bad_alloc, unless another exception is on its way
 
  private:
   CLI::App& app_;
   std::size_t first_;
   const char* title_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 /// Makes `command` show `help`. `arguments` say whether all options are asked for.
