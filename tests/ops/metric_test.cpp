@@ -45,7 +45,7 @@ std::vector<OpCase> cases() {
 GRAFT_OP_CASES(Metric, cases());
 
 TEST(MetricErrors, ShapesAndK) {
-  expect_infer_error(topk({4}, 3, 0), "at least 1");
+  expect_infer_error(topk({4}, 3, 0), "1 or more");
   OpCase c = topk({4}, 3, 1);
   c.inputs[1].dims = {3};
   expect_infer_error(c, "[4] is needed");
