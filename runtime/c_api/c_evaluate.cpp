@@ -1,5 +1,6 @@
 #include "graft/evaluate.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/c_api/c_data.h"

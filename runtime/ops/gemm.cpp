@@ -58,9 +58,9 @@ GemmTile choose_gemm_tile(const gpu::Target& target, const GemmProblem& problem,
   if (choice.variant->kernel == kShared) {
     const std::uint32_t tile_m = threads / threads_n * rows, tile_n = threads_n * columns;
     // An invocation that stages fewer than four elements of an operand loads them one by one.
-    const auto loads = [threads = threads](Fours fours, std::uint32_t tile) {
+    const auto loads = [all = threads](Fours fours, std::uint32_t tile) {
       constexpr std::uint32_t kBlock = 16;  // of gemm_shared.glsl
-      return kBlock * tile / threads % 4 == 0 ? static_cast<std::uint32_t>(fours) : 0u;
+      return kBlock * tile / all % 4 == 0 ? static_cast<std::uint32_t>(fours) : 0u;
     };
     const bool stores_fours = columns % 4 == 0 && problem.out_fours && problem.n % 4 == 0;
     const std::uint32_t loads_a = loads(problem.a_fours, tile_m), loads_b = loads(problem.b_fours, tile_n);

@@ -1,4 +1,6 @@
 #include "runtime/passes/decode_graph.h"
+
+#include <algorithm>
 #include "runtime/core/op_id.gen.h"
 #include "runtime/passes/bind.h"
 

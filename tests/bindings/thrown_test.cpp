@@ -7,6 +7,7 @@
 #include <graft/convert.hpp>
 #include <graft/graft.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <iterator>

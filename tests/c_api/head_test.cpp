@@ -1,4 +1,5 @@
 // The C ABI: another number of classes for a classifier that was trained, and a run that goes on with it.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -212,9 +213,11 @@ TEST_F(CHead, LinearLayersAndConvolutionsOfAnyForm) {
       const ValueId x = tiny.input("x", {2, 2, 3});
       const ValueId w = tiny.weight("head.weight", {kClasses, 1, 1, 3}, 0.5);
       const ValueId bias = tiny.weight("head.bias", {kClasses}, 0.5);
-      const ValueId conv = b.node(
-          Op::conv, {x, w, bias},
-          {{"strides", Ints{1, 1}}, {"pads", Ints{0, 0, 0, 0}}, {"dilations", Ints{1, 1}}, {"groups", std::int64_t{1}}});
+      const ValueId conv = b.node(Op::conv, {x, w, bias},
+                                  {{"strides", Ints{1, 1}},
+                                   {"pads", Ints{0, 0, 0, 0}},
+                                   {"dilations", Ints{1, 1}},
+                                   {"groups", std::int64_t{1}}});
       const ValueId mean = b.node(Op::reduce_mean, {conv}, {{"axes", Ints{1, 2}}, {"keepdims", std::int64_t{1}}});
       y = b.node(Op::reshape, {mean}, {{"shape", Shape{batch, Dim(kClasses)}}});
     } else {

@@ -1,4 +1,6 @@
 // Compaction: what is needed no more is given back, chains become short, nothing that is kept changes.
+#include <algorithm>
+
 #include "runtime/checkpoint/compactor.h"
 
 #include <gtest/gtest.h>

@@ -1,14 +1,15 @@
 // tools/dev/read_checkpoint.py, written from CHECKPOINT_FORMAT.md alone, and the store agree byte for byte.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <set>
 
 #include "runtime/checkpoint/store.h"
-#include "tests/support/paths.h"
 #include "tests/support/files/store_script.h"
 #include "tests/support/files/temporary_folder.h"
+#include "tests/support/paths.h"
 
 namespace graft::test::reader_test {
 namespace {

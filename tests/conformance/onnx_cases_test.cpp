@@ -6,6 +6,7 @@
 // output_*.pb) and says of each whether it is right, refused or wrong.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -16,11 +17,11 @@
 #include "runtime/passes/bind.h"
 #include "runtime/session/session.h"
 #include "tests/support/counted_rows.h"
+#include "tests/support/files/tar.h"
 #include "tests/support/gpu_device.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_graph.h"
-#include "tests/support/files/tar.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 
 namespace graft::test::onnx_cases_test {

@@ -2,6 +2,7 @@
 // their own; values that a schema allows are allowed; what is not read is said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <regex>

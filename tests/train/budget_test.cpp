@@ -2,6 +2,8 @@
 // A budget becomes a plan: what was chosen is said, fits to the byte, and trains to the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runtime/core/op_id.gen.h"
 #include "runtime/plan/hazards.h"
 #include "tests/support/edited_device.h"
@@ -165,9 +167,10 @@ void Budget::every_tenth(std::size_t least_recomputing, std::size_t least_sizes)
 
 TEST_F(Budget, SaysWhatMicroBatchesChange) {
   options_.micro_batch = 2;
-  EXPECT_EQ(plan(0)->choice.reasons.back(),
-            "Batch norm takes its statistics, and dropout and noise are drawn, for each micro-batch of 2 samples: the step "
-            "is not that of one batch of 8.");
+  EXPECT_EQ(
+      plan(0)->choice.reasons.back(),
+      "Batch norm takes its statistics, and dropout and noise are drawn, for each micro-batch of 2 samples: the step "
+      "is not that of one batch of 8.");
   options_.batch_statistics = false;
   EXPECT_EQ(plan(0)->choice.reasons.back(),
             "Dropout and noise are drawn for each micro-batch of 2 samples: the step is not that of one batch of 8.");

@@ -1,5 +1,6 @@
 // ctest: slow (a dozen small trainers; a software driver compiles their kernels)
 // Mixed precision, loss scaling and optimizer state in 8 bits, in whole training runs.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

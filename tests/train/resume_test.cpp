@@ -1,6 +1,8 @@
 // ctest: slow
 // k steps, a snapshot, a resume and n steps are k + n steps, byte for byte: in the middle of an epoch and of an
 // accumulation, with dropout, batch norm, shuffling, a schedule and AdamW.
+#include <algorithm>
+
 #include "tests/support/kept_run.h"
 
 namespace graft::test::resume_test {

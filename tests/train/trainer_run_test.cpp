@@ -2,6 +2,7 @@
 // Runs of many steps: bit-equal, resumed, without allocations; evaluation, statistics, losses, stopping, errors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 

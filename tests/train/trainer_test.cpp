@@ -1,10 +1,11 @@
 // ctest: slow (dozens of small trainers; a software driver compiles their kernels)
 // The whole step on a device: gradients, accumulation, clipping, freezing, optimizers.
-#include "runtime/core/op_id.gen.h"
 #include "runtime/train/run/trainer.h"
+#include "runtime/core/op_id.gen.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/support/trainer_fixture.h"
@@ -102,7 +103,8 @@ TEST_F(TrainerTest, AnyMicroBatchGivesTheGradientOfTheWholeBatch) {
 TinyModel rows_by_matrix(bool batched) {
   TinyModel model;
   Builder b(model.graph);
-  const ValueId x = batched ? model.input("x", {5}) : model.graph.add_value("x", DType::f32, {1, 7, 5}, ValueKind::input).value();
+  const ValueId x =
+      batched ? model.input("x", {5}) : model.graph.add_value("x", DType::f32, {1, 7, 5}, ValueKind::input).value();
   const ValueId rows = batched ? x : b.reshape(x, {7, 5});
   model.graph.add_output("y", b.node(Op::matmul, {rows, model.weight("w", {5, 3}, 0.5)}));
   EXPECT_TRUE(b.status().ok()) << b.status().message();
@@ -110,8 +112,8 @@ TinyModel rows_by_matrix(bool batched) {
 }
 
 TEST_F(TrainerTest, MeansAreOverAllRowsOfAnOutputWithoutABatchAxis) {
-  for (const Loss loss : {Loss::mse, Loss::l1, Loss::huber, Loss::smooth_l1, Loss::bce, Loss::kl, Loss::focal,
-                          Loss::cross_entropy}) {
+  for (const Loss loss :
+       {Loss::mse, Loss::l1, Loss::huber, Loss::smooth_l1, Loss::bce, Loss::kl, Loss::focal, Loss::cross_entropy}) {
     SCOPED_TRACE(loss_name(loss));
     const bool labels = loss == Loss::cross_entropy;
     TinyData samples = tiny_data(7, {5}, labels ? 3 : 0);

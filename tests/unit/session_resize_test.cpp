@@ -2,6 +2,7 @@
 // Sessions whose sizes change within a bound: the same bits as sessions of their own, in the memory of the largest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 

@@ -2,13 +2,14 @@
 // has. What other programs make of such files is tests/torch/judge.py's to say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "platform/os/file.h"
+#include "tests/support/files/temporary_folder.h"
 #include "tests/support/model_tensors.h"
 #include "tests/support/parse_graph.h"
-#include "tests/support/files/temporary_folder.h"
 #include "tools/convert/onnx/export/write_onnx.h"
 #include "tools/convert/onnx/import/convert_onnx.h"
 

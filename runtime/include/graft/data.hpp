@@ -1,6 +1,7 @@
 // Data sets. Included by graft.hpp.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 

@@ -1,5 +1,7 @@
 // gated(gate, up; activation) -> activation(gate) * up, the middle of a gated feed-forward layer: SwiGLU with silu,
 // GeGLU with gelu (by erf) or gelu_tanh. Equal shapes. N. Shazeer, "GLU Variants Improve Transformer", 2020.
+#include <algorithm>
+
 #include "runtime/core/op_id.gen.h"
 #include "runtime/core/vjp.h"
 #include "runtime/ops/elementwise.h"

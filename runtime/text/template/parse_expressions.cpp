@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/text/template/parser.h"
 
 namespace graft::text::jinja {

@@ -1,4 +1,6 @@
 // The steps of a tokenizer.json as the flags of a vocabulary, which is how SentencePiece and GGUF files say the same.
+#include <algorithm>
+
 #include "runtime/text/tokenizer/piece_table.h"
 #include "runtime/text/tokenizer/pipeline.h"
 #include "tools/convert/tokenizer/base64.h"

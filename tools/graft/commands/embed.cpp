@@ -1,4 +1,5 @@
 // graft embed: vectors of texts, over the C interface alone.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <iterator>

@@ -150,7 +150,7 @@ class ExternalCopies {
       return Status(region.status().code(),
                     cat("The tensor \"", tensor.name(), "\" cannot be copied: ", region.status().message(), "."));
     }
-    to_.add(tensor, *bytes, [from = *region](os::File& file) -> Status {
+    to_.add(tensor, bytes.value_or(0), [from = *region](os::File& file) -> Status {
       return from.read([&](std::span<const std::byte> piece) { return file.append(piece); });
     });
     return {};
