@@ -11,8 +11,8 @@
 
 namespace graft::c_api {
 
-/// A copy of the caller's options; of the defaults where there are none. What the struct of an older program does not
-/// have stays as in `options`.
+/// A copy of the caller's options. Fields that the struct of an older program lacks, or all fields if `given` is NULL,
+/// are those of `options`.
 template <typename Options>
 Result<Options> read_options(const Options* given, const char* name, Options options = defaults<Options>()) {
   if (given == nullptr) return options;
@@ -24,7 +24,7 @@ Result<Options> read_options(const Options* given, const char* name, Options opt
   return options;
 }
 
-/// For counts of which none is nothing that can be asked for.
+/// Refuses a count of 0.
 inline Status expect_one_or_more(std::uint64_t value, const char* field) {
   if (value != 0) return ok_status();
   return invalid(field, " is 0; it must be 1 or more.");

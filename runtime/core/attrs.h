@@ -20,7 +20,7 @@ using Ints = std::vector<std::int64_t>;
 using AttrValue = std::variant<std::int64_t, double, std::string, Ints, Shape>;
 enum class AttrType : std::uint8_t { integer, number, text, integers, shape };
 
-/// What an op says of one of its attributes: runtime/ops/<family>/ has a table of them for each op.
+/// One attribute of an op. Each op has a table of them in runtime/ops/<family>/.
 struct AttrSpec {
   std::string_view name;
   AttrType type;
@@ -78,11 +78,11 @@ class Attrs {
   const AttrValue* find(std::string_view name) const;
   const std::vector<std::pair<std::string, AttrValue>>& items() const { return items_; }  ///< sorted by name
 
-  /// The table of the op that they belong to, which says what absent ones mean. Graph::add_node() sets it.
+  /// Sets the table with the defaults, that of the op. Graph::add_node() calls it.
   void declared_by(std::span<const AttrSpec> specs) { specs_ = specs; }
 
-  // An absent attribute is what the op's table says; without a table it is 0 or empty. Requires the stored type to
-  // match (Graph::add_node() saw to it).
+  // Return the table's default if the attribute is absent; without a table, 0 or an empty value. The stored type must
+  // match: Graph::add_node() checks it.
   std::int64_t integer(std::string_view name) const;
   bool flag(std::string_view name) const { return integer(name) != 0; }
   double number(std::string_view name) const;

@@ -13,7 +13,7 @@ Status check_shape(const Shape& shape);
 /// Quantized values: constants whose last axis is a number of whole blocks.
 Status check_storage(const Value& value);
 
-/// Names, types and ranges, by the op's table; those that it needs are there.
+/// Checks names, types, ranges and required attributes against the op's table.
 Status check_attrs(const OpDef& def, const Attrs& attrs);
 
 /// Ids in range and produced before, arity, attributes, kinds of mutated inputs, inputs that may be quantized.

@@ -59,7 +59,7 @@ class Reader {
     if (name == "@targetlabel") labels_are_numbers_ = on;
     if (name == "@timestamps" && on) {
       return unsupported("\"", file_.path(),
-                         "\" has a time beside each value (@timeStamps true); save the values alone.");
+                         "\" has a time with each value (@timeStamps true); save the values alone.");
     }
     if (name == "@classlabel" && !on) labels_missing_ = true;
     return {};

@@ -2,6 +2,7 @@
 // The C ABI: calls that cannot hurt. Whatever is refused leaves the state of training as it was, to the bit.
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/c_api/c_handles.h"
+#include "runtime/c_api/c_options.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 
@@ -226,6 +228,27 @@ TEST_F(CApiSafety, AStepGoesOnWithTheSamplesThatItBeganWith) {
   }
   for (std::uint32_t i = 1; i < kSamples; ++i) ASSERT_EQ(piece(kSamples), GRAFT_OK) << h_.message();
   EXPECT_EQ(done, 1);
+}
+
+TEST_F(CApiSafety, OptionsThatAreNullOrOfAnOlderProgramAreTheDefaults) {
+  const auto none = c_api::read_options<graft_generator_options>(nullptr, "graft_generator_options");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(none->prefill, 64u);
+  graft_checkpoint_options older = {};
+  older.struct_size = offsetof(graft_checkpoint_options, keep);
+  older.journal_every = 3;
+  older.keep = 99;  // after the end of the older struct
+  const auto read = c_api::read_options(&older, "graft_checkpoint_options");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->journal_every, 3u);
+  EXPECT_EQ(read->keep, 4u);
+  graft_checkpoint_options zeroed = {};
+  zeroed.struct_size = sizeof zeroed;
+  const std::string folder = folder_.file("zeroed");
+  zeroed.folder = folder.c_str();
+  ASSERT_EQ(open_trainer(options_of(GRAFT_ADAMW, 1, 0)), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_checkpoint_open(h_.trainer, &zeroed, nullptr), GRAFT_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(h_.message(), "journal_every is 0; it must be 1 or more")) << h_.message();
 }
 
 TEST_F(CApiSafety, StructsOfTheWrongSizeAreRefusedBeforeAnythingRuns) {

@@ -528,7 +528,7 @@ TEST(Ts, SeriesOfUnequalLengthsArePadded) {
   says(head + "1,?:a\n", "Line 4 of");
   says(head + "1,2:3:a\n", "dimensions of 2 and 1 values");
   says(head + "1,2:a\n1,2:3,4:a\n", "has 2 dimensions, but the first has 1");
-  says("@timeStamps\ttrue\n" + head + "(0,1),(1,2):a\n", "a time beside each value (@timeStamps true)");
+  says("@timeStamps\ttrue\n" + head + "(0,1),(1,2):a\n", "a time with each value (@timeStamps true)");
   says("@classLabel false\n" + head + "1,2:3,4\n", "Line 5 of \"" + path + "\" has no label");
   const std::string numbers = "@targetLabel true\n@classLabel false\n" + head;
   folder.write("x.ts", numbers + "1,2:-2.5\n3,4:7\n");

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A released wheel in clean systems without a compiler: wheel_test.sh FOLDER [SUITE ...] (default: Debian 12 and 13), with
-# the wheel in FOLDER. pip installs it beside Debian's numpy, and first_tuning.py fine-tunes a network from numpy arrays.
+# the wheel in FOLDER. pip installs it next to Debian's numpy, and first_tuning.py fine-tunes a network from numpy arrays.
 # Prints how long that took. Exit status 77: it cannot.
 set -eu
 [ $# -ge 1 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }

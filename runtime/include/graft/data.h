@@ -62,8 +62,7 @@ typedef struct graft_data_options {
   graft_model* model;
   /* Samples without augmentation, and only labels of the model's classes. Default: 0. */
   int evaluation;
-  /* Tokens of a sample of text; 0: 128, or if texts have labels and the model was made for fewer, as many as it was
-     made for. Default: 0. */
+  /* Tokens of a sample of text. 0: 128, but for texts with labels at most the model's context. Default: 0. */
   int64_t length;
   /* All samples of text have the field "sequence_starts" (graft_trainer_options.packed_sequences). Default: 0. */
   int sequence_starts;
