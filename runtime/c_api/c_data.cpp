@@ -8,10 +8,12 @@
 #include "runtime/c_api/c_media.h"
 #include "runtime/c_api/c_tokenizer.h"
 #include "runtime/core/features.gen.h"
+#include "runtime/data/keyed_order.h"
 #include "runtime/data/spec.h"
 #include "runtime/language/preference.h"
 #include "runtime/language/text_spec.h"
 #include "runtime/lora/new_tokens.h"
+#include "runtime/personal/memory_source.h"
 #include "runtime/run_state/data_hints.h"
 
 using namespace graft;
@@ -46,10 +48,6 @@ Status check_samples(const graft_trainer& trainer, const data::Source& source) {
   }
   return invalid("The trainer was made for other samples than this data set's: name it in graft_trainer_options.data.");
 }
-
-}  // namespace graft::c_api
-
-namespace {
 
 Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::size_t count) {
   if (fields == nullptr || count == 0) return invalid("A data set needs at least one field.");
@@ -88,6 +86,10 @@ Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::siz
   GRAFT_TRY(data::check_fields(out));
   return out;
 }
+
+}  // namespace graft::c_api
+
+namespace {
 
 /// make() gives the source.
 template <typename Make>
@@ -169,6 +171,8 @@ Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const c
   if (is_text_spec(spec)) {
     GRAFT_TRY(open_text_for(options.model, spec, options, *context.files, *set));
     source = std::move(set->source);
+  } else if (personal::is_memory_spec(spec)) {
+    GRAFT_TRY_ASSIGN(source, personal::open_memory_spec(spec, *context.files));
   } else {
     data::Hints hints;
     if (options.model != nullptr) {
@@ -361,6 +365,7 @@ graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t cou
   if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(set->context, [&]() -> Status {
     if (set->has_loader()) return invalid("The data set has a loader already: its samples are read.");
+    if (set->source->mixture()) return invalid("A data set that a memory is mixed into has no parts.");
     const auto size = set->source->size();
     if (!size || count == 0 || first > *size || count > *size - first) {
       return invalid("The data set has ", size ? cat(*size) : "an unknown number of", " samples; ", count, " from ",
@@ -377,7 +382,10 @@ void graft_data_destroy(graft_data_set* set) {
   if (set != nullptr) destroy<graft_context>(set->context, set);
 }
 
-uint64_t graft_data_samples(const graft_data_set* set) { return set == nullptr ? 0 : set->source->size().value_or(0); }
+uint64_t graft_data_samples(const graft_data_set* set) {
+  if (set == nullptr) return 0;
+  return data::places_of(set->source->size().value_or(0), set->source->mixture());
+}
 
 size_t graft_data_field_count(const graft_data_set* set) { return set == nullptr ? 0 : set->source->fields().size(); }
 

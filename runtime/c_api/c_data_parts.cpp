@@ -14,6 +14,7 @@ graft_status graft_data_select(graft_data_set* set, const uint64_t* rows, uint64
   return guarded(set->context, [&]() -> Status {
     if (selected == nullptr) return invalid("graft_data_select needs a place for the set.");
     *selected = nullptr;
+    if (set->source->mixture()) return invalid("A data set that a memory is mixed into has no parts.");
     if (rows == nullptr || count == 0) return invalid("graft_data_select needs the numbers of samples.");
     const std::span<const std::uint64_t> wanted(rows, static_cast<std::size_t>(count));
     auto made = std::make_unique<graft_data_set>();

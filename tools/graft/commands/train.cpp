@@ -43,6 +43,7 @@ Status claim_outputs(const TrainArguments& options) {
   }
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
+  outputs.reads("the memory", options.memory);
   outputs.reads("the checkpoint store", options.checkpoint.folder);
   TRY(outputs.model("-o", options.output));
   TRY(outputs.file("--svg", options.svg));
@@ -153,7 +154,14 @@ void add_data_flags(CLI::App& app, TrainArguments& options) {
   app.add_option("--show-samples", options.text.show,
                  "Print the tokens of the first samples of text, and which of them are learned")
       ->check(whole(1, 1000));
-  app.add_flag("--no-shuffle", options.no_shuffle, "Take the samples in their order");
+  auto* in_order = app.add_flag("--no-shuffle", options.no_shuffle, "Take the samples in their order");
+  app.add_flag("--keyed-order", options.keyed_order,
+               "Order samples by a hash of each: one that is left out does not change the order of the others")
+      ->excludes(in_order);
+  app.add_option("--memory", options.memory, "Mix in samples of this memory (graft memory), with --keyed-order")
+      ->excludes(in_order);
+  app.add_option("--memory-share", options.memory_share, "Share of samples that --memory gives (0.25)")
+      ->check(number(0, 1, Ends::open));
   app.add_option("--read-threads", options.read_threads,
                  "Threads that read samples, if each is a file (as many as cores, at most 8)")
       ->check(whole(1, 256));
@@ -169,8 +177,7 @@ void add_length_flags(CLI::App& app, TrainArguments& options) {
 void add_plan_flags(CLI::App& app, TrainArguments& options) {
   const HelpGroup group(app, "Memory");
   app.add_option("--budget", options.budget, kBudgetHelp);
-  app.add_flag("--no-fusion", options.no_fusion,
-               "Give every op and every tensor its own dispatch (the same bits)");
+  app.add_flag("--no-fusion", options.no_fusion, "Give every op and every tensor its own dispatch (the same bits)");
 }
 
 void add_output_flags(CLI::App& app, TrainArguments& options) {
@@ -220,6 +227,7 @@ Action add_train(CLI::App& app) {
     refuse_idle_evaluation_flags(app, *options);
     options->config_text = config_text(app);
     refuse_idle_checkpoint_flags(app, options->checkpoint);
+    refuse_idle(app, options->memory.empty(), {"--memory-share"}, "without --memory.");
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
     refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");
   });

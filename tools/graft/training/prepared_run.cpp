@@ -20,6 +20,7 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   auto out = sized<graft_loader_options>();
   out.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
   out.in_order = options.no_shuffle ? 1 : 0;
+  out.keyed = options.keyed_order || !options.memory.empty() ? 1 : 0;
   out.seed = options.train.options.seed;
   out.drop_last = options.drop_last ? 1 : 0;
   out.read_threads = options.read_threads;

@@ -51,6 +51,9 @@ struct TrainArguments {
   std::uint64_t steps = 0;
   std::string budget;
   bool no_shuffle = false;
+  bool keyed_order = false;
+  std::string memory;  ///< a file of examples; empty: none
+  double memory_share = 0.25;
   bool no_fusion = false;
   bool recover_device = false;
   bool drop_last = false;
