@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "platform/base/checked.h"
 #include "platform/os/clock.h"
 #include "runtime/c_api/c_cipher.h"
 #include "runtime/c_api/c_data.h"
 #include "runtime/c_api/c_handles.h"
+#include "runtime/data/keyed_order.h"
 #include "runtime/data/mix.h"
 #include "runtime/personal/memory.h"
 
@@ -258,6 +260,30 @@ graft_status graft_memory_mix(graft_memory_file* memory, graft_data_set* set, do
     made->whole = set;
     if (!set->spec.empty()) made->spec = cat(set->spec, " mixed with a memory by ", share);
     *mixed = made.release();
+    return ok_status();
+  });
+}
+
+graft_status graft_memory_first_use(const graft_data_set* set, const graft_loader_options* options, const char* id,
+                                    uint64_t limit, uint64_t* batch) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (batch == nullptr) return invalid("graft_memory_first_use needs a place for the batch.");
+    if (set->has_loader()) return invalid("The data set has a loader, whose thread reads it; open it once more.");
+    GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
+    GRAFT_TRY_ASSIGN(const std::string name, id_of(id));
+    GRAFT_TRY(expect_one_or_more(given.batch, "graft_loader_options.batch"));
+    if (given.keyed == 0)
+      return invalid("Where a record stands is known of an order by keys (graft_loader_options.keyed).");
+    if (limit == 0 && given.epochs == 0) {
+      return invalid("The epochs of the loader are unbounded; say how many batches are looked at.");
+    }
+    GRAFT_TRY_ASSIGN(const auto keys, data::keys_of(*set->source));
+    const data::Batches batches = {given.seed, given.batch, given.drop_last != 0, given.epochs};
+    const auto found = data::first_batch_with(personal::key_of(name), keys, set->source->mixture(), batches,
+                                              limit == 0 ? std::numeric_limits<std::uint64_t>::max() : limit);
+    if (!found) return error(Code::not_found, "No batch that was asked about has the record \"", name, "\".");
+    *batch = *found;
     return ok_status();
   });
 }

@@ -1,5 +1,8 @@
 #include "runtime/data/keyed_order.h"
 
+#include <algorithm>
+
+#include "platform/base/checked.h"
 #include "platform/base/stable_sort.h"
 #include "runtime/data/random.h"
 
@@ -52,6 +55,23 @@ std::uint64_t places_of(std::uint64_t samples, const std::optional<Mixture>& mix
   std::uint64_t places = mixture->first;
   while (places - mixed_of(places, mixture->share) < mixture->first) ++places;
   return places;
+}
+
+std::optional<std::uint64_t> first_batch_with(std::uint64_t key, std::span<const std::uint64_t> keys,
+                                              const std::optional<Mixture>& mixture, const Batches& batches,
+                                              std::uint64_t limit) {
+  const std::uint64_t places = places_of(keys.size(), mixture);
+  const std::uint64_t each = batches.drop_last ? places / batches.batch : ceil_div(places, batches.batch);
+  for (std::uint64_t epoch = 0; batches.epochs == 0 || epoch < batches.epochs; ++epoch) {
+    if (each == 0 || epoch * each >= limit) break;
+    const std::vector<std::uint64_t> rows = keyed_order(keys, mixture, batches.seed, epoch);
+    for (std::uint64_t place = 0; place < std::min(places, each * batches.batch); ++place) {
+      const std::uint64_t row = rows[place], batch = epoch * each + place / batches.batch;
+      if (batch >= limit) break;
+      if (keys[row] == key && (!mixture || row >= mixture->first)) return batch;
+    }
+  }
+  return std::nullopt;
 }
 
 Result<std::vector<std::uint64_t>> keys_of(Source& source) {

@@ -21,6 +21,18 @@ std::vector<std::uint64_t> keyed_order(std::span<const std::uint64_t> keys, cons
 /// How many rows that is: of the whole set, unless it is a mixture.
 std::uint64_t places_of(std::uint64_t samples, const std::optional<Mixture>& mixture);
 
+/// The first batch, from 0, with the sample of this key; of a mixture, one that is mixed in. nullopt: none of the first
+/// `limit` batches has it. `keys`: of all samples.
+struct Batches {
+  std::uint64_t seed = 0;
+  std::uint64_t batch = 1;
+  bool drop_last = false;
+  std::uint64_t epochs = 0;  ///< 0: without end
+};
+std::optional<std::uint64_t> first_batch_with(std::uint64_t key, std::span<const std::uint64_t> keys,
+                                              const std::optional<Mixture>& mixture, const Batches& batches,
+                                              std::uint64_t limit);
+
 /// The keys of all samples, by row. invalid_argument for a stream, and where samples change at random by their number.
 Result<std::vector<std::uint64_t>> keys_of(Source& source);
 

@@ -18,8 +18,6 @@ namespace {
 constexpr std::uint64_t kHeldOutKey = 0x68656c64, kReservoirKey = 0x72657365;
 constexpr std::uint64_t kLeastBytes = 4096;
 
-std::uint64_t hash_of(std::string_view text) { return hash64(std::as_bytes(std::span(text.data(), text.size()))); }
-
 /// The class of a sample: its first label, if that is one whole number.
 std::int64_t label_of(const std::vector<data::Field>& fields, std::span<const std::byte> sample) {
   for (const data::Field& field : fields) {
@@ -71,6 +69,8 @@ Status check_same(const std::vector<data::Field>& known, const std::vector<data:
 }
 
 }  // namespace
+
+std::uint64_t key_of(const std::string& id) { return hash64(std::as_bytes(std::span(id.data(), id.size()))); }
 
 Result<std::unique_ptr<ExampleMemory>> ExampleMemory::open(const std::string& path, const MemoryOptions& options) {
   os::FileSystem& files = *options.files;
@@ -125,7 +125,7 @@ Result<std::unique_ptr<ExampleMemory>> ExampleMemory::open(const std::string& pa
 }
 
 ExampleMemory::Rank ExampleMemory::rank_of(const Record& record) const {
-  const std::uint64_t hash = data::mix(settings().seed ^ kReservoirKey, hash_of(record.id));
+  const std::uint64_t hash = data::mix(settings().seed ^ kReservoirKey, key_of(record.id));
   switch (settings().policy) {
     case Policy::loss:
       return {std::isnan(record.loss) ? std::numeric_limits<double>::infinity() : record.loss, ~hash, record.id};
@@ -362,7 +362,7 @@ Status ExampleMemory::read(const std::string& id, std::vector<std::byte>& sample
 }
 
 bool ExampleMemory::is_held_out(const std::string& id) const {
-  const std::uint64_t drawn = data::mix(settings().seed ^ kHeldOutKey, hash_of(id));
+  const std::uint64_t drawn = data::mix(settings().seed ^ kHeldOutKey, key_of(id));
   return static_cast<double>(drawn >> 11) * 0x1p-53 < settings().held_out;
 }
 
@@ -387,7 +387,7 @@ std::vector<std::string> ExampleMemory::ids_of(Part part, std::int64_t now_ms) c
 Result<std::unique_ptr<data::Source>> ExampleMemory::source(Part part, std::int64_t now_ms) const {
   std::vector<StoredSample> samples;
   for (const auto& [id, entry] : entries_) {
-    if (is_in(entry.record, part, now_ms)) samples.push_back({entry.offset, hash_of(id)});
+    if (is_in(entry.record, part, now_ms)) samples.push_back({entry.offset, key_of(id)});
   }
   if (samples.empty()) {
     constexpr const char* kWanted[] = {"that may be trained on", "that is held out", "that may be exported"};

@@ -33,6 +33,9 @@ struct Added {
   std::vector<std::string> evicted = {};
 };
 
+/// The key of a record's place in an order by keys.
+std::uint64_t key_of(const std::string& id);
+
 /// Threads: one call at a time, but for sources, which read by themselves.
 class ExampleMemory {
  public:

@@ -71,6 +71,13 @@ class Examples : public CApi {
     const graft_status done = graft_memory_mix(memory_, news, share, 0, &mixed);
     return set_of(done, mixed);
   }
+  static graft_loader_options loading() {
+    auto loading = sized<graft_loader_options>();
+    loading.batch = 4;
+    loading.epochs = 2;
+    loading.keyed = 1;
+    return loading;
+  }
   /// The first layer after two epochs.
   std::vector<float> trained(const graft_data_set* set, graft_data_set* on) {
     graft_trainer_destroy(std::exchange(h_.trainer, nullptr));
@@ -78,11 +85,8 @@ class Examples : public CApi {
     auto training = trainer_options();
     training.data = set;
     EXPECT_EQ(open_trainer(training), GRAFT_OK) << h_.message();
-    auto loading = sized<graft_loader_options>();
-    loading.batch = 4;
-    loading.epochs = 2;
-    loading.keyed = 1;
-    EXPECT_EQ(graft_loader_create(on, &loading, &loader_), GRAFT_OK) << h_.message();
+    const auto batches = loading();
+    EXPECT_EQ(graft_loader_create(on, &batches, &loader_), GRAFT_OK) << h_.message();
     int more = 1;
     for (int i = 0; i < 100 && more != 0; ++i) {
       EXPECT_EQ(graft_train_next(h_.trainer, loader_, &more, nullptr), GRAFT_OK) << h_.message();
@@ -164,6 +168,12 @@ TEST_F(Examples, ARunThatMixesARecordInAndOneThatNeverSawIt) {
     if (record.is_held_out == 0) gone = record.id;
   }
   graft_data_set* const with = mix(0.4);
+  std::uint64_t first = 0;
+  auto batches = loading();
+  ASSERT_EQ(graft_memory_first_use(with, &batches, gone.c_str(), 0, &first), GRAFT_OK) << h_.message();
+  EXPECT_EQ(graft_memory_first_use(with, &batches, gone.c_str(), first, &first), GRAFT_NOT_FOUND);
+  EXPECT_EQ(h_.message(), "No batch that was asked about has the record \"" + gone + "\".");
+  EXPECT_LT(first, 18u);
   const std::vector<float> before = trained(with, with);
   const char* const ids[] = {gone.c_str()};
   ASSERT_EQ(graft_memory_remove(memory_, ids, 1), GRAFT_OK) << h_.message();

@@ -17,6 +17,7 @@ static int mix(graft_context* context, graft_memory_file* memory, const graft_fi
   graft_data_set* news = NULL;
   graft_data_set* mixed = NULL;
   graft_loader* loader = NULL;
+  uint64_t first = 0;
   graft_loader_options options = {0};
   graft_batch batch = {0};
   if (graft_data_from_memory(context, fields, 2, blocks, 4, &news) != GRAFT_OK) return fail(context, "data");
@@ -26,6 +27,8 @@ static int mix(graft_context* context, graft_memory_file* memory, const graft_fi
   options.batch = 3;
   options.epochs = 1;
   options.keyed = 1;
+  /* Where a record is used first: a run that forgets it goes back before that. */
+  if (graft_memory_first_use(mixed, &options, "note-38", 0, &first) != GRAFT_NOT_FOUND) return 1;
   if (graft_loader_create(mixed, &options, &loader) != GRAFT_OK) return fail(context, "loader");
   batch.struct_size = sizeof batch;
   uint64_t samples = 0;

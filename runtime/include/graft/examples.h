@@ -167,5 +167,12 @@ GRAFT_API graft_status graft_memory_data(graft_memory_file* memory, graft_memory
 GRAFT_API graft_status graft_memory_mix(graft_memory_file* memory, graft_data_set* set, double share, int64_t now_ms,
                                         graft_data_set** mixed);
 
+/* The first batch, from 0, in which the record of this id stands, of a loader with these options on a set of
+   graft_memory_data or graft_memory_mix. To forget it exactly, a run goes back to a snapshot of no more steps than this
+   (graft_checkpoint_options.forget). not_found: it stands in none of the first `limit` batches; 0: in none of the epochs
+   of the options. options has keyed, and the set has no loader. */
+GRAFT_API graft_status graft_memory_first_use(const graft_data_set* set, const graft_loader_options* options,
+                                              const char* id, uint64_t limit, uint64_t* batch);
+
 GRAFT_END_C
 #endif

@@ -1,4 +1,5 @@
 // graft train: fine-tunes a model, shows progress, keeps metrics, and saves the result, also when interrupted.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
+#include "tools/graft/commands/train.h"
 #include "tools/graft/shared/checkpoint_flags.h"
 #include "tools/graft/shared/config_file.h"
 #include "tools/graft/shared/output.h"
@@ -124,6 +126,8 @@ Status train_with(graft_context* context, TrainArguments& options, Workers& work
   return trained;
 }
 
+}  // namespace
+
 Status run_train(const TrainArguments& given) {
   TrainArguments options = given;
   TRY(checkpoint_options(options.checkpoint).status());
@@ -139,6 +143,8 @@ Status run_train(const TrainArguments& given) {
   TRY(train_with(context.get(), options, *workers));
   return close_context(std::move(context));
 }
+
+namespace {
 
 void add_data_flags(CLI::App& app, TrainArguments& options) {
   const HelpGroup group(app, "Data");
@@ -200,9 +206,7 @@ void add_output_flags(CLI::App& app, TrainArguments& options) {
                  "A JSON file of flags, as a run writes it next to -o (OUT.config.json); flags given here override it");
 }
 
-}  // namespace
-
-Action add_train(CLI::App& app) {
+std::shared_ptr<TrainArguments> add_train_arguments(CLI::App& app) {
   auto options = std::make_shared<TrainArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   add_data_flags(app, *options);
@@ -231,7 +235,27 @@ Action add_train(CLI::App& app) {
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
     refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");
   });
+  return options;
+}
+
+}  // namespace
+
+Action add_train(CLI::App& app) {
+  const auto options = add_train_arguments(app);
   return [options] { return run_train(*options); };
+}
+
+Result<TrainArguments> train_arguments(const std::string& config) {
+  CLI::App app("", "train");
+  const auto options = add_train_arguments(app);
+  TRY_ASSIGN(std::vector<std::string> arguments, arguments_of(app, config));
+  std::ranges::reverse(arguments);  // as CLI11 takes them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Error& wrong) {
+    return invalid("What the run was given is not understood: ", wrong.what());
+  }
+  return *options;
 }
 
 }  // namespace graft::cli

@@ -8,7 +8,6 @@
 #include "tools/graft/training/training_sets.h"
 
 namespace graft::cli {
-namespace {
 
 std::uint64_t steps_of(const graft_data_set* set, const graft_loader_options& options) {
   const std::uint64_t samples = graft_data_samples(set);
@@ -28,8 +27,6 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   out.anonymous = anonymous ? 1 : 0;
   return out;
 }
-
-}  // namespace
 
 Result<Owned<graft_model>> open_trained(graft_context* context, const TrainArguments& options,
                                         graft_weight_check check) {
