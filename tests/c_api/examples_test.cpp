@@ -160,20 +160,26 @@ TEST_F(Examples, AddsListsAndErases) {
 TEST_F(Examples, ARunThatMixesARecordInAndOneThatNeverSawIt) {
   auto wanted = options();
   ASSERT_EQ(open(wanted), GRAFT_OK) << h_.message();
-  auto record = sized<graft_memory_record>();
-  std::string gone;
-  for (int i = 0; i < 15; ++i) {
-    ASSERT_EQ(add("r" + std::to_string(i), i), GRAFT_OK) << h_.message();
-    ASSERT_EQ(graft_memory_find(memory_, ("r" + std::to_string(i)).c_str(), &record), GRAFT_OK);
-    if (record.is_held_out == 0) gone = record.id;
-  }
+  for (int i = 0; i < 15; ++i) ASSERT_EQ(add("r" + std::to_string(i), i), GRAFT_OK) << h_.message();
   graft_data_set* const with = mix(0.4);
+  // A record that a batch uses, and the first one that does.
+  std::string gone, unused;
   std::uint64_t first = 0;
-  auto batches = loading();
+  const auto batches = loading();
+  auto record = sized<graft_memory_record>();
+  for (std::size_t i = 0; graft_memory_at(memory_, i, &record) == GRAFT_OK; ++i) {
+    const bool is_used = graft_memory_first_use(with, &batches, record.id, 0, &first) == GRAFT_OK;
+    (is_used ? gone : unused) = record.id;
+    EXPECT_FALSE(is_used && record.is_held_out != 0) << record.id;
+  }
+  ASSERT_FALSE(gone.empty() || unused.empty());
   ASSERT_EQ(graft_memory_first_use(with, &batches, gone.c_str(), 0, &first), GRAFT_OK) << h_.message();
+  EXPECT_LT(first, 18u);
   EXPECT_EQ(graft_memory_first_use(with, &batches, gone.c_str(), first, &first), GRAFT_NOT_FOUND);
   EXPECT_EQ(h_.message(), "No batch that was asked about has the record \"" + gone + "\".");
-  EXPECT_LT(first, 18u);
+  auto shuffled = batches;
+  shuffled.keyed = 0;
+  EXPECT_EQ(graft_memory_first_use(with, &shuffled, gone.c_str(), 0, &first), GRAFT_INVALID_ARGUMENT);
   const std::vector<float> before = trained(with, with);
   const char* const ids[] = {gone.c_str()};
   ASSERT_EQ(graft_memory_remove(memory_, ids, 1), GRAFT_OK) << h_.message();

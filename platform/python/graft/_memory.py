@@ -143,6 +143,19 @@ class MemoryFile(Owned):
         return DataSet(self.context, self._make(_c.graft_memory_mix, data._native, share, now_ms, destroy=_c.graft_data_destroy,
                                                 uses=data._native))
 
+    def first_use(self, data: DataSet, id: str, *, batch: int = 32, seed: int = 0, drop_last: bool = False, epochs: int = 1,
+                  limit: int = 0) -> Optional[int]:
+        """The first batch, from 0, that has a record, of a keyed loader with these options on what data() or mix() gave; None:
+        no batch of the epochs has it, or none of the first `limit`."""
+        options = _c.LoaderOptions(batch=batch, seed=seed, drop_last=drop_last, epochs=epochs, keyed=True)
+        native, first = data._native, ctypes.c_uint64()
+        with native.calls as calls:
+            status = _c.graft_memory_first_use(native, options, text_of(id), limit, ctypes.byref(first))
+            if status == _c.Status.not_found:
+                return None
+            calls.check(status)
+            return first.value
+
     def _known_fields(self) -> list[Field]:
         if not self._fields:
             raise ValueError("Open the memory with fields=... or like=... to add samples or to read them.")
