@@ -50,7 +50,7 @@ Result<personal::Settings> settings_of(const graft_memory_options& given) {
   settings.bytes = given.bytes;
   settings.records = given.records;
   settings.policy = static_cast<personal::Policy>(policy);
-  settings.held_out = given.held_out;
+  settings.held_out = given.held_out_share;
   settings.seed = given.seed;
   return settings;
 }
@@ -221,7 +221,7 @@ graft_status graft_memory_describe(graft_memory_file* memory, graft_memory_info*
     const personal::ExampleMemory& of = *memory->memory;
     graft_memory_info out{};
     out.records = of.size();
-    for (const personal::Record* record : of.records()) out.held_out += of.is_held_out(record->id) ? 1 : 0;
+    for (const personal::Record* record : of.records()) out.held_out_records += of.is_held_out(record->id) ? 1 : 0;
     out.bytes = of.file_bytes();
     out.record_bytes = of.record_bytes();
     out.most_bytes = of.settings().bytes;

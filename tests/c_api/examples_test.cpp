@@ -110,7 +110,7 @@ TEST_F(Examples, AddsListsAndErases) {
   auto wanted = options();
   wanted.records = 3;
   wanted.policy = GRAFT_MEMORY_AGE;
-  wanted.held_out = 0;
+  wanted.held_out_share = 0;
   ASSERT_EQ(open(wanted), GRAFT_OK) << h_.message();
   auto added = sized<graft_memory_added>();
   for (int i = 0; i < 3; ++i) {
@@ -195,6 +195,10 @@ TEST_F(Examples, ARunThatMixesARecordInAndOneThatNeverSawIt) {
   }
   graft_data_set* const never = mix(0.4);
   EXPECT_EQ(trained(never, never), after) << "bit for bit";
+  // The last batch is that of an epoch, not of all samples that there are.
+  graft_data_set* const fewer = mix(0.2);
+  EXPECT_EQ(graft_data_samples(fewer), 24u);
+  EXPECT_NE(trained(fewer, fewer), after);
   // What is held out is a set of its own.
   EXPECT_GT(graft_data_samples(data(GRAFT_MEMORY_TRAINING)), 8u);
   graft_data_set* none = nullptr;
@@ -208,7 +212,7 @@ TEST_F(Examples, RefusesWhatIsWrong) {
   auto wanted = sized<graft_memory_options>();
   EXPECT_EQ(open(wanted), GRAFT_NOT_FOUND);
   wanted = options();
-  wanted.held_out = 1;
+  wanted.held_out_share = 1;
   EXPECT_EQ(open(wanted), GRAFT_INVALID_ARGUMENT);
   EXPECT_EQ(h_.message(), "The held-out share of a memory is 1; it lies from 0 to below 1.");
   wanted = options();

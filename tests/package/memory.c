@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
   graft_memory_info info = {0};
   info.struct_size = sizeof info;
   if (graft_memory_describe(memory, &info) != GRAFT_OK) return fail(context, "describe");
-  if (count != 28 || info.records != count || info.held_out != held_out) return 1;
+  if (count != 28 || info.records != count || info.held_out_records != held_out) return 1;
 
   graft_data_set* set = NULL;
   uint64_t stored = 0;

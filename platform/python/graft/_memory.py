@@ -131,7 +131,7 @@ class MemoryFile(Owned):
     def info(self) -> MemoryInfo:
         """What it is and holds."""
         return self._ask(_c.MemoryInfo, _c.graft_memory_describe, take=lambda told: MemoryInfo(
-            told.records, told.held_out, told.bytes, told.record_bytes, told.most_bytes, told.most_records, told.torn_bytes,
+            told.records, told.held_out_records, told.bytes, told.record_bytes, told.most_bytes, told.most_records, told.torn_bytes,
             _c.MemoryPolicy(told.policy).name, told.held_out_share, told.seed))
 
     def data(self, part: str = "training", now_ms: int = 0) -> DataSet:

@@ -153,7 +153,7 @@ class Context(Owned):
         known = list(fields or (like.fields if like is not None else ()))
         structs = (_c.Field * len(known))(*(field._struct() for field in known))
         options = _c.MemoryOptions(fields=structs if fields else None, like=None if like is None or fields else like._native, bytes=bytes,
-                                   records=records, policy=policy, held_out=held_out, seed=seed, read_only=read_only,
+                                   records=records, policy=policy, held_out_share=held_out, seed=seed, read_only=read_only,
                                    cipher=native_cipher(cipher, self._native))
         return MemoryFile(self, self._make(_c.graft_memory_open, text_of(path), options, destroy=_c.graft_memory_destroy), known)
 

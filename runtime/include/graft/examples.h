@@ -38,16 +38,16 @@ typedef struct graft_memory_options {
   size_t field_count;
   /* Data set with the fields, instead of fields; names of classes are stored as well. Default: none. */
   const graft_data_set* like;
+  /* Of a new file: the most records; 0: no limit. Default: 0. */
+  uint64_t records;
   /* Of a new file: its largest size. Records take three quarters of it; a file that is rewritten exists twice for that
      time. Default: 67108864. Range: [4096, inf). */
   uint64_t bytes;
-  /* Of a new file: the most records; 0: no limit. Default: 0. */
-  uint64_t records;
   /* Of a new file: which record is evicted. Default: reservoir. */
   graft_memory_policy policy;
   /* Of a new file: the share of records that are held out, by a keyed hash of their ids. Default: 0.1. Range: [0, 1).
    */
-  double held_out;
+  double held_out_share;
   /* Of a new file: key of the hashes that draw records. Default: 0. */
   uint64_t seed;
   /* Encrypts everything in the file. Default: none. */
@@ -142,7 +142,7 @@ GRAFT_API graft_status graft_memory_read(graft_memory_file* memory, const char* 
 typedef struct graft_memory_info {
   size_t struct_size;
   uint64_t records;
-  uint64_t held_out; /* of them, never trained on */
+  uint64_t held_out_records; /* of them, never trained on */
   uint64_t bytes;    /* of the file */
   uint64_t record_bytes;
   uint64_t most_bytes;   /* the file's limit */

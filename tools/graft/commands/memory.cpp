@@ -127,7 +127,7 @@ Status add(const MemoryArguments& options) {
   for (int i = 0; i < 3; ++i) {
     if (options.policy == kPolicies[i]) wanted.policy = static_cast<graft_memory_policy>(i);
   }
-  wanted.held_out = options.held_out;
+  wanted.held_out_share = options.held_out;
   wanted.seed = options.seed;
   TRY(open_file(options.file, wanted, opened));
   std::uint64_t stored = 0;
@@ -191,7 +191,7 @@ Status info(const MemoryArguments& options) {
   TRY_ASSIGN(const graft_memory_info told, opened.info());
   if (options.json) {
     print_json({{"records", told.records},
-                {"held_out", told.held_out},
+                {"held_out", told.held_out_records},
                 {"bytes", told.bytes},
                 {"record_bytes", told.record_bytes},
                 {"most_bytes", told.most_bytes},
@@ -203,7 +203,7 @@ Status info(const MemoryArguments& options) {
     return ok_status();
   }
   to_stdout("%llu records, of which %llu are held out (a share of %g, seed %llu).\n",
-            static_cast<unsigned long long>(told.records), static_cast<unsigned long long>(told.held_out),
+            static_cast<unsigned long long>(told.records), static_cast<unsigned long long>(told.held_out_records),
             told.held_out_share, static_cast<unsigned long long>(told.seed));
   to_stdout("The file has %s, at most %s; records take %s of it.\n", bytes_text(told.bytes).c_str(),
             bytes_text(told.most_bytes).c_str(), bytes_text(told.record_bytes).c_str());
