@@ -272,7 +272,6 @@ graft_status graft_memory_first_use(const graft_data_set* set, const graft_loade
     if (set->has_loader()) return invalid("The data set has a loader, whose thread reads it; open it once more.");
     GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
     GRAFT_TRY_ASSIGN(const std::string name, id_of(id));
-    GRAFT_TRY(expect_one_or_more(given.batch, "graft_loader_options.batch"));
     if (given.keyed == 0)
       return invalid("Where a record stands is known of an order by keys (graft_loader_options.keyed).");
     if (limit == 0 && given.epochs == 0) {

@@ -214,7 +214,7 @@ TEST_F(Examples, RefusesWhatIsWrong) {
   wanted = options();
   wanted.held_out_share = 1;
   EXPECT_EQ(open(wanted), GRAFT_INVALID_ARGUMENT);
-  EXPECT_EQ(h_.message(), "The held-out share of a memory is 1; it lies from 0 to below 1.");
+  EXPECT_EQ(h_.message(), "graft_memory_options.held_out_share is 1; it must be in [0, 1).");
   wanted = options();
   wanted.policy = static_cast<graft_memory_policy>(3);
   EXPECT_EQ(open(wanted), GRAFT_INVALID_ARGUMENT);
