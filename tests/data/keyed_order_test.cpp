@@ -149,6 +149,36 @@ TEST(KeyedOrder, LeavingARecordOutOfTheMemoryMovesNoNewSample) {
   }
 }
 
+TEST(KeyedOrder, TheFirstBatchOfARecordIsFoundWithoutReadingBatches) {
+  for (const bool drop_last : {false, true}) {
+    const auto news = samples(range_of(0, 22));
+    const auto mixed = mix_in(*news, samples(range_of(1000, 40)), 0.4);  // an epoch uses some of the 40
+    ASSERT_TRUE(mixed.ok());
+    LoaderOptions options = keyed(5, 4);
+    options.drop_last = drop_last;
+    const auto batches = batches_of(**mixed, options);
+    const auto keys = keys_of(**mixed);
+    ASSERT_TRUE(keys.ok());
+    std::size_t never = 0;
+    for (std::uint64_t row = 22; row < 62; ++row) {
+      std::optional<std::uint64_t> wanted;
+      for (std::size_t b = 0; b < batches.size() && !wanted; ++b) {
+        if (std::ranges::count(batches[b], static_cast<int>(978 + row)) != 0) wanted = b;
+      }
+      never += wanted ? 0 : 1;
+      const Batches made = {.seed = 3, .batch = 5, .drop_last = drop_last, .epochs = 4};
+      EXPECT_EQ(first_batch_with((*keys)[row], *keys, (*mixed)->mixture(), made, 1000), wanted) << row;
+      if (wanted) {
+        EXPECT_EQ(first_batch_with((*keys)[row], *keys, (*mixed)->mixture(), made, *wanted), std::nullopt) << row;
+      }
+      // A new sample of that key is none of the memory's.
+      EXPECT_EQ(first_batch_with((*keys)[row - 22], *keys, (*mixed)->mixture(), made, 1000).has_value(), false);
+      if (row == 43) break;
+    }
+    EXPECT_LT(never, 22u);
+  }
+}
+
 TEST(KeyedOrder, ARunGoesOnFromACursor) {
   const auto news = samples(range_of(0, 31));
   const auto mixed = mix_in(*news, samples(range_of(1000, 9)), 0.3);
