@@ -26,6 +26,7 @@ import files
 import letter_text
 import parity
 from decoder_parity import like, write_folder
+from gguf_files import GEMMA_NAMES
 from parity import GRADIENT_TOLERANCE, Report, error, file_of, graft
 
 FORWARD_TOLERANCE = 1e-5  # a few layers of f32 in another order
@@ -57,8 +58,28 @@ CASES = {
     "electra_classes": (like(BERT, model_type="electra", embedding_size=24, architectures=["ElectraForSequenceClassification"], **CLASSES),
                         {}),
 }
+MODERN = {"model_type": "modernbert", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 5,
+          "num_attention_heads": 3, "vocab_size": 37, "max_position_embeddings": 64, "norm_eps": 1e-5,
+          "hidden_activation": "gelu", "local_attention": 5, "global_rope_theta": 5000.0, "local_rope_theta": 100.0,
+          "pad_token_id": 0}
+GEMMA = {"model_type": "gemma3_text", "use_bidirectional_attention": True, "hidden_size": 24, "intermediate_size": 40,
+         "num_hidden_layers": 7, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 37,
+         "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 5000.0, "rope_local_base_freq": 100.0,
+         "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 8, "sliding_window": 5, "pad_token_id": 0}
+CASES.update({
+    "modern": (like(MODERN, architectures=["ModernBertModel"]), {"alone": True}),
+    "modern_masked": (like(MODERN, architectures=["ModernBertForMaskedLM"], norm_bias=True, attention_bias=True,
+                           mlp_bias=True, decoder_bias=False, classifier_bias=True, hidden_activation="silu"), {}),
+    "modern_classes": (like(MODERN, architectures=["ModernBertForSequenceClassification"], classifier_pooling="mean",
+                            global_attn_every_n_layers=2, **CLASSES), {}),
+    "modern_tokens": (like(MODERN, architectures=["ModernBertForTokenClassification"], classifier_activation="relu",
+                           layer_types=["sliding_attention"] * 3 + ["full_attention"] * 2, **CLASSES), {}),
+    "embedding_gemma": (like(GEMMA, architectures=["Gemma3TextModel"]), {"alone": True}),
+    "embedding_gemma_biased": (like(GEMMA, num_hidden_layers=3, _sliding_window_pattern=2, query_pre_attn_scalar=5,
+                                    attention_bias=True), {}),
+})
 LENGTHS = (11, 6, 1)
-GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked")  # others have what GGUF cannot say, or the same as these
+GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked", "modern", "embedding_gemma")  # others have what GGUF cannot say, or the same as these
 
 
 def inputs_of(config, folder):
@@ -144,10 +165,34 @@ def encoder_names(config):
     return out
 
 
-def check_gguf(report, case, path, folder, config, weights, given, expected, real):
-    """As a GGUF file and back: the same hidden states; tensors under llama.cpp's names, positions from the first token's."""
-    graft("export", path, "-o", f"{folder}/a.gguf")
-    keys, tensors = read_gguf(f"{folder}/a.gguf")
+MODERN_GGUF = {"embeddings.tok_embeddings": "token_embd", "embeddings.norm": "token_embd_norm", "final_norm": "output_norm",
+               "attn_norm": "attn_norm", "attn.Wqkv": "attn_qkv", "attn.Wo": "attn_output", "mlp_norm": "ffn_norm",
+               "mlp.Wi": "ffn_up", "mlp.Wo": "ffn_down", "embed_tokens": "token_embd", "norm": "output_norm",
+               **{name: gguf for name, gguf in GEMMA_NAMES.items() if "." in name or name.endswith("layernorm")}}
+
+
+def check_modern_tensors(report, case, config, keys, tensors, weights):
+    """Names, numbers and keys of llama.cpp; a Gemma's norms have 1 added."""
+    gemma = config["model_type"] == "gemma3_text"
+    arch = "gemma-embedding" if gemma else "modern-bert"
+    wanted = {"general.architecture": arch, f"{arch}.attention.causal": False, f"{arch}.attention.sliding_window": 4,
+              f"{arch}.rope.freq_base_swa": 100.0, f"{arch}.rope.freq_base": 5000.0}
+    assert {key: keys.get(key) for key in wanted} == wanted, keys
+    changed = 0
+    for name, tensor in weights.items():
+        module, ending = name.rsplit(".", 1)
+        if module.startswith("layers."):
+            _, number, module = module.split(".", 2)
+            theirs = f"blk.{number}.{MODERN_GGUF[module]}.{ending}"
+        else:
+            theirs = f"{MODERN_GGUF[module]}.{ending}"
+        changed += not np.array_equal(tensors.pop(theirs), (tensor + 1 if gemma and "norm" in module else tensor).numpy())
+    assert not tensors, tensors.keys()
+    report.check(case, "tensors that a GGUF file changes", changed, 0)
+
+
+def check_bert_tensors(report, case, config, keys, tensors, weights):
+    """Names of llama.cpp, positions from the first token's."""
     assert keys["general.architecture"] == "bert" and keys["bert.attention.causal"] is False, keys
     prefix = "" if "embeddings.word_embeddings.weight" in weights else encoders.PREFIX[config["model_type"]]
     first = config["pad_token_id"] + 1 if encoders.is_shifted(config) else 0
@@ -161,6 +206,13 @@ def check_gguf(report, case, path, folder, config, weights, given, expected, rea
     assert sorted(wanted) == sorted(tensors), sorted(set(wanted) ^ set(tensors))
     report.check(case, "tensors that a GGUF file changes",
                  sum(not np.array_equal(tensors[name], numbers) for name, numbers in wanted.items()), 0)
+
+
+def check_gguf(report, case, path, folder, config, weights, given, expected, real):
+    """As a GGUF file and back: the same hidden states."""
+    graft("export", path, "-o", f"{folder}/a.gguf")
+    check_tensors = check_modern_tensors if config["model_type"] in ("modernbert", "gemma3_text") else check_bert_tensors
+    check_tensors(report, case, config, *read_gguf(f"{folder}/a.gguf"), weights)
     graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/b.graft")
     graft("run", f"{folder}/b.graft", *given, "--out", f"{folder}/gguf")
     actual = np.load(f"{folder}/gguf/last_hidden_state.npy")[real]
@@ -319,7 +371,7 @@ def main():
         check_vocab_txt(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])
-        if case in ("bert", "roberta_masked", "distilbert_classes"):
+        if case in ("bert", "roberta_masked", "distilbert_classes", "modern", "embedding_gemma"):
             check_embeddings(report, case, *CASES[case])
     return 1 if report.failures else 0
 

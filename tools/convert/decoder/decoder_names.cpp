@@ -153,6 +153,26 @@ const TensorNames kDistilBertNames = [] {
   return names;
 }();
 
+const TensorNames kModernBertNames = [] {
+  TensorNames names = kLlamaNames;
+  names.embedding = "model.embeddings.tok_embeddings";
+  names.embedding_norm = "model.embeddings.norm";
+  names.attention_norm = "attn_norm";
+  names.query = names.key = names.value = names.query_norm = names.key_norm = "";
+  names.query_key_value = "attn.Wqkv";
+  names.attention_output = "attn.Wo";
+  names.ffn_norm = "mlp_norm";
+  names.gate = names.up = "";
+  names.gate_up = "mlp.Wi";
+  names.down = "mlp.Wo";
+  names.final_norm = "model.final_norm";
+  names.class_dense = names.masked_dense = "head.dense";
+  names.class_norm = names.masked_norm = "head.norm";
+  names.class_head = names.token_class_head = "classifier";
+  names.masked_bias = names.head = "decoder";
+  return names;
+}();
+
 namespace {
 
 /// Names of a folder that holds the encoder alone, which has no module of its own there.
@@ -172,6 +192,8 @@ TensorNames alone(TensorNames names) {
 const TensorNames kBertAloneNames = alone(kBertNames);  // also RoBERTa's, whose heads it has none of
 const TensorNames kElectraAloneNames = alone(kElectraNames);
 const TensorNames kDistilBertAloneNames = alone(kDistilBertNames);
+const TensorNames kModernBertAloneNames = alone(kModernBertNames);
+const TensorNames kGemmaAloneNames = alone(kGemmaNames);
 
 const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .positions = "position_embd",
@@ -217,6 +239,7 @@ constexpr Member kOutside[] = {&TensorNames::embedding,
                                &TensorNames::embedding_projection,
                                &TensorNames::pooler,
                                &TensorNames::class_dense,
+                               &TensorNames::class_norm,
                                &TensorNames::class_head,
                                &TensorNames::token_class_head,
                                &TensorNames::masked_dense,
@@ -238,12 +261,13 @@ constexpr Member kInside[] = {&TensorNames::attention_norm,
                               &TensorNames::ffn_norm,
                               &TensorNames::after_ffn_norm};
 
-/// The module of `from` that `name` is, as `to` calls it.
+/// The module of `from` that `name` is, as `to` calls it; one name may be of several modules, which `to` does not all
+/// have.
 template <std::size_t N>
 std::string_view module_in(std::string_view name, const Member (&members)[N], const TensorNames& from,
                            const TensorNames& to) {
   for (const Member member : members) {
-    if (!name.empty() && from.*member == name) return to.*member;
+    if (!name.empty() && from.*member == name && !(to.*member).empty()) return to.*member;
   }
   return {};
 }

@@ -8,26 +8,48 @@ namespace {
 
 constexpr bool kNeighbours = true, kUnitNorms = true;
 
+void modern_bert(DecoderSpec& spec) {
+  spec.layer_norm = spec.fused_qkv = spec.fused_gate_up = true;
+  spec.layers.front().raw = true;
+  spec.encoder = EncoderSpec{.final_norm = true};
+}
+
+void gemma_embedding(DecoderSpec& spec) { spec.encoder = EncoderSpec{.embedding_norm = false, .final_norm = true}; }
+
+constexpr Family decoder(std::string_view name, std::string_view class_name, const TensorNames* names,
+                         bool neighbours = false) {
+  return {name, class_name, name, names, neighbours};
+}
+
+constexpr Family bert(std::string_view name, std::string_view class_name, const TensorNames* names,
+                      const TensorNames* alone) {
+  return {name, class_name, "bert", names, false, false, name, alone, &kGgufEncoderNames};
+}
+
 const Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", "llama", &kLlamaNames, kNeighbours},
+    decoder("llama", "LlamaForCausalLM", &kLlamaNames, kNeighbours),
     {"mistral", "MistralForCausalLM", "llama", &kLlamaNames, kNeighbours},
-    {"qwen2", "Qwen2ForCausalLM", "qwen2", &kLlamaNames},
-    {"qwen3", "Qwen3ForCausalLM", "qwen3", &kLlamaNames},
-    {"smollm3", "SmolLM3ForCausalLM", "smollm3", &kLlamaNames, kNeighbours},
-    {"granite", "GraniteForCausalLM", "granite", &kLlamaNames, kNeighbours},
-    {"olmo2", "Olmo2ForCausalLM", "olmo2", &kGemmaNames},
-    {"stablelm", "StableLmForCausalLM", "stablelm", &kLlamaNames},
+    decoder("qwen2", "Qwen2ForCausalLM", &kLlamaNames),
+    decoder("qwen3", "Qwen3ForCausalLM", &kLlamaNames),
+    decoder("smollm3", "SmolLM3ForCausalLM", &kLlamaNames, kNeighbours),
+    decoder("granite", "GraniteForCausalLM", &kLlamaNames, kNeighbours),
+    decoder("olmo2", "Olmo2ForCausalLM", &kGemmaNames),
+    decoder("stablelm", "StableLmForCausalLM", &kLlamaNames),
     {"gemma2", "Gemma2ForCausalLM", "gemma2", &kGemmaNames, false, kUnitNorms},
     {"gemma3", "Gemma3ForCausalLM", "gemma3", &kGemmaNames, false, kUnitNorms, "gemma3_text"},
-    {"phi3", "Phi3ForCausalLM", "phi3", &kLlamaNames},
-    {"falcon", "FalconForCausalLM", "falcon", &kFalconNames},
-    {"gpt2", "GPT2LMHeadModel", "gpt2", &kGpt2Names},
-    {"bert", "BertModel", "bert", &kBertNames, false, false, "bert", &kBertAloneNames},
-    {"roberta", "RobertaModel", "bert", &kRobertaNames, false, false, "roberta", &kBertAloneNames},
-    {"xlm-roberta", "XLMRobertaModel", "bert", &kRobertaNames, false, false, "xlm-roberta", &kBertAloneNames},
-    {"camembert", "CamembertModel", "bert", &kRobertaNames, false, false, "camembert", &kBertAloneNames},
-    {"distilbert", "DistilBertModel", "bert", &kDistilBertNames, false, false, "distilbert", &kDistilBertAloneNames},
-    {"electra", "ElectraModel", "bert", &kElectraNames, false, false, "electra", &kElectraAloneNames},
+    decoder("phi3", "Phi3ForCausalLM", &kLlamaNames),
+    decoder("falcon", "FalconForCausalLM", &kFalconNames),
+    decoder("gpt2", "GPT2LMHeadModel", &kGpt2Names),
+    bert("bert", "BertModel", &kBertNames, &kBertAloneNames),
+    bert("roberta", "RobertaModel", &kRobertaNames, &kBertAloneNames),
+    bert("xlm-roberta", "XLMRobertaModel", &kRobertaNames, &kBertAloneNames),
+    bert("camembert", "CamembertModel", &kRobertaNames, &kBertAloneNames),
+    bert("distilbert", "DistilBertModel", &kDistilBertNames, &kDistilBertAloneNames),
+    bert("electra", "ElectraModel", &kElectraNames, &kElectraAloneNames),
+    {"modernbert", "ModernBertModel", "modern-bert", &kModernBertNames, false, false, "modernbert",
+     &kModernBertAloneNames, &kGgufEncoderNames, modern_bert},
+    {"gemma-embedding", "Gemma3TextModel", "gemma-embedding", &kGemmaNames, false, kUnitNorms, "gemma3_text",
+     &kGemmaAloneNames, &kGgufNames, gemma_embedding},
 };
 
 const Family* where(auto matches) {
@@ -44,7 +66,7 @@ const Family* find_family(std::string_view name) {
 }
 
 const Family* family_of_architecture(std::string_view architecture) {
-  return where([&](const Family& family) { return family.architecture == architecture; });
+  return where([&](const Family& family) { return !architecture.empty() && family.architecture == architecture; });
 }
 
 std::string family_names() {

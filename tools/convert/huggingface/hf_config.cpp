@@ -20,6 +20,7 @@ Result<Activation> activation_of(const Json& config, const char* key) {
   if (name == "gelu" || name == "gelu_python") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
+  if (name == "relu2") return Activation::relu_squared;
   return unsupported("The activation \"", shown(name), "\" (\"", key, "\") is not supported.");
 }
 
@@ -113,7 +114,10 @@ class ConfigReader {
   Status read_ropes();
   Status read_windows();
   bool slides(std::size_t layer, std::int64_t pattern, std::int64_t from) const;
+  bool is_gemma3() const { return spec_.family == "gemma3" || spec_.family == "gemma-embedding"; }
+  bool has_local_rope() const { return is_gemma3() || spec_.family == "modernbert"; }
   Status read_gemma();
+  Status read_modern_bert();
   Status read_granite();
   Status read_olmo2();
   Status read_stablelm();
@@ -137,8 +141,10 @@ Status ConfigReader::read_common() {
   GRAFT_TRY_ASSIGN(spec_.context, size_or(config_, "max_position_embeddings", 0));
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "num_hidden_layers", 1, 1000));
   spec_.layers.resize(static_cast<std::size_t>(layers));
+  if (const auto choices = find_family(spec_.family)->choices; choices != nullptr) choices(spec_);
   spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-6);
-  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_, config_.contains("hidden_activation") ? "hidden_activation" : "hidden_act"));
+  GRAFT_TRY_ASSIGN(spec_.activation,
+                   activation_of(config_, config_.contains("hidden_activation") ? "hidden_activation" : "hidden_act"));
   spec_.tied = flag_member(config_, "tie_word_embeddings", false);
   spec_.qkv_bias = spec_.attention_output_bias = flag_member(config_, "attention_bias", false);
   spec_.ffn_bias = flag_member(config_, "mlp_bias", false);
@@ -158,8 +164,9 @@ Status ConfigReader::read_rope(const Json* parameters, const std::string& path, 
 }
 
 Status ConfigReader::read_ropes() {
-  spec_.rope.theta = number_member(config_, "rope_theta", 10000);
-  spec_.local_rope.theta = number_member(config_, "rope_local_base_freq", 10000);
+  const bool modern = spec_.family == "modernbert";
+  spec_.rope.theta = number_member(config_, modern ? "global_rope_theta" : "rope_theta", 10000);
+  spec_.local_rope.theta = number_member(config_, modern ? "local_rope_theta" : "rope_local_base_freq", 10000);
   std::string path = "rope_parameters";
   const Json* parameters = member(config_, path.c_str());
   if (parameters == nullptr) parameters = member(config_, (path = "rope_scaling").c_str());
@@ -169,7 +176,7 @@ Status ConfigReader::read_ropes() {
   }
   const Json* full = nullptr;
   const Json* local = nullptr;
-  if (spec_.family == "gemma3" && parameters != nullptr) {
+  if (has_local_rope() && parameters != nullptr) {
     full = member(*parameters, "full_attention");
     local = member(*parameters, "sliding_attention");
     const std::size_t kinds = (full != nullptr ? 1 : 0) + (local != nullptr ? 1 : 0);
@@ -201,13 +208,14 @@ Status ConfigReader::read_windows() {
   for (std::size_t i = 0; types != nullptr && i < spec_.layers.size(); ++i) {
     const Json& type = (*types)[i];
     if (type == "full_attention" || (type == "sliding_attention" && config_.contains("sliding_window"))) continue;
-    return unsupported("Layer ", i, " is of a type (\"layer_types\") that graft does not have in a ", spec_.family, ".");
+    return unsupported("Layer ", i, " is of a type (\"layer_types\") that graft does not have in a ", spec_.family,
+                       ".");
   }
   GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
   if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
   GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
   if (spec_.family == "gemma2") pattern = 2;
-  if (spec_.family == "gemma3" && pattern == 0) {
+  if (is_gemma3() && pattern == 0) {
     GRAFT_TRY_ASSIGN(pattern, size_or(config_, "_sliding_window_pattern", 6));
   }
   const bool own_range = spec_.family == "qwen2" || spec_.family == "qwen3";
@@ -217,7 +225,8 @@ Status ConfigReader::read_windows() {
   }
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const bool sliding = types != nullptr ? (*types)[i] == "sliding_attention" : slides(i, pattern, from);
-    if (sliding) spec_.layers[i].window = window;
+    // Both ways, a window is the keys on either side together.
+    if (sliding) spec_.layers[i].window = spec_.family == "gemma-embedding" ? window / 2 + 1 : window;
   }
   return {};
 }
@@ -225,13 +234,47 @@ Status ConfigReader::read_windows() {
 Status ConfigReader::read_gemma() {
   GRAFT_TRY(read_common());
   spec_.norm_add_unit = spec_.after_norms = true;
-  spec_.query_key_norm = spec_.family == "gemma3";
+  spec_.query_key_norm = is_gemma3();
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
   const double scalar = number_member(config_, "query_pre_attn_scalar", 0);
   if (!(scalar > 0)) return corrupt("\"query_pre_attn_scalar\" is ", scalar, "; it must be positive.");
   spec_.attention_scale = 1 / std::sqrt(scalar);
   spec_.attention_softcap = number_member(config_, "attn_logit_softcapping", 0);
   spec_.logit_softcap = number_member(config_, "final_logit_softcapping", 0);
+  return {};
+}
+
+Status ConfigReader::read_modern_bert() {
+  GRAFT_TRY(read_common());
+  spec_.epsilon = number_member(config_, "norm_eps", 1e-5);
+  spec_.norm_bias = flag_member(config_, "norm_bias", false);
+  GRAFT_TRY_ASSIGN(const std::int64_t interval, size_of(config_, "global_attn_every_n_layers"));
+  GRAFT_TRY_ASSIGN(const std::int64_t local, size_of(config_, "local_attention"));
+  const Json* const types = member(config_, "layer_types");
+  if (types != nullptr && (!types->is_array() || types->size() != spec_.layers.size())) {
+    return corrupt("\"layer_types\" is not a list of ", spec_.layers.size(), " names.");
+  }
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+    bool sliding = static_cast<std::int64_t>(i) % interval != 0;
+    if (types != nullptr) {
+      sliding = (*types)[i] == "sliding_attention";
+      if (!sliding && (*types)[i] != "full_attention")
+        return unsupported("Layer ", i, " is of another type (\"layer_types\").");
+    }
+    if (sliding) spec_.layers[i].window = local / 2 + 1;
+  }
+  EncoderSpec& encoder = *spec_.encoder;
+  encoder.dense_bias = flag_member(config_, "classifier_bias", false);
+  encoder.masked_bias = flag_member(config_, "decoder_bias", true);
+  const std::string_view pooling = string_member(config_, "classifier_pooling");
+  if (pooling != "cls" && pooling != "mean") {
+    return unsupported("\"classifier_pooling\" is \"", shown(pooling), "\"; cls and mean are supported.");
+  }
+  GRAFT_TRY(read_encoder_head(config_, spec_));
+  encoder.mean_classes = encoder.head == EncoderHead::classes && pooling == "mean";
+  GRAFT_TRY_ASSIGN(encoder.class_activation, activation_of(config_, "classifier_activation"));
+  encoder.masked_activation = encoder.class_activation;
+  spec_.tied = encoder.head != EncoderHead::masked || spec_.tied;
   return {};
 }
 
@@ -305,15 +348,18 @@ Status ConfigReader::read_gpt2() {
 }
 
 Result<HfModel> ConfigReader::read(std::string_view type) {
-  GRAFT_TRY(check_class());
   spec_.family = type;
-  model_.names = find_family(type)->names;
+  const Family& family = *find_family(type);
+  if (!family.encodes()) GRAFT_TRY(check_class());
+  model_.names = family.names;
   if (type == "gpt2") {
     GRAFT_TRY(read_gpt2());
     return std::move(model_);
   }
-  if (type == "gemma2" || type == "gemma3") {
+  if (type == "gemma2" || is_gemma3()) {
     GRAFT_TRY(read_gemma());
+  } else if (type == "modernbert") {
+    GRAFT_TRY(read_modern_bert());
   } else if (type == "granite") {
     GRAFT_TRY(read_granite());
   } else if (type == "olmo2") {
@@ -329,8 +375,8 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
     if (type == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
     if (type == "smollm3") GRAFT_TRY(read_turning_layers());
   }
-  GRAFT_TRY(read_windows());
-  if (type == "gemma3") {
+  if (type != "modernbert") GRAFT_TRY(read_windows());
+  if (has_local_rope()) {
     for (LayerSpec& layer : spec_.layers) layer.local_rope = layer.window != 0;
   }
   GRAFT_TRY(read_ropes());
@@ -360,9 +406,10 @@ Status ConfigReader::check_class() {
   const std::size_t at = name.find("For");
   const std::string_view head = at == std::string_view::npos ? std::string_view() : name.substr(at);
   if (head.empty() || head == "ForCausalLM" || head == "ForConditionalGeneration") return {};
-  return unsupported("The class in \"architectures\" is ", shown(name),
-                     ", whose head graft does not have; name \"architectures\" among the ignored fields to convert it as "
-                     "a language model.");
+  return unsupported(
+      "The class in \"architectures\" is ", shown(name),
+      ", whose head graft does not have; name \"architectures\" among the ignored fields to convert it as "
+      "a language model.");
 }
 
 Result<HfModel> read_decoder(const Json& given, std::string_view family, std::string_view path = {}) {
@@ -390,9 +437,13 @@ Result<HfModel> read_hf_config(const Json& config) {
     GRAFT_TRY(check_outer_fields(config, type));
     return read_decoder(*text, "gemma3", "text_config");
   }
-  if (type == "gemma3_text") return read_decoder(config, "gemma3");
+  if (type == "gemma3_text") {
+    return read_decoder(config,
+                        flag_member(config, "use_bidirectional_attention", false) ? "gemma-embedding" : "gemma3");
+  }
   if (const Family* const family = find_family(type); family != nullptr) {
-    return family->encodes() ? read_hf_encoder(config, type) : read_decoder(config, type);
+    const bool bert = family->encodes() && family->choices == nullptr;
+    return bert ? read_hf_encoder(config, type) : read_decoder(config, type);
   }
   return unsupported("The model type \"", shown(type), "\" is not supported; ", family_names(), " are.");
 }

@@ -60,8 +60,7 @@ constexpr FamilyFields kFamilies[] = {
         "rope_theta": 10000, "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 4096,
         "max_window_layers": 28})",
       "attention_bias"}},
-    {"qwen3",
-     {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-6,
+    {"qwen3", {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-6,
         "head_dim": 128, "rope_theta": 10000, "tie_word_embeddings": false, "attention_bias": false,
         "use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28})"}},
     {"smollm3",
@@ -69,12 +68,10 @@ constexpr FamilyFields kFamilies[] = {
         "rope_theta": 2000000, "tie_word_embeddings": true, "attention_bias": false, "mlp_bias": false,
         "use_sliding_window": false, "sliding_window": null, "no_rope_layers": [], "no_rope_layer_interval": 4})",
       "max_window_layers pretraining_tp"}},
-    {"granite",
-     {R"({"hidden_act": "silu", "rms_norm_eps": 1e-6,
+    {"granite", {R"({"hidden_act": "silu", "rms_norm_eps": 1e-6,
         "rope_theta": 10000, "tie_word_embeddings": false, "attention_bias": false, "mlp_bias": false,
         "embedding_multiplier": 1, "residual_multiplier": 1, "attention_multiplier": 1, "logits_scaling": 1})"}},
-    {"olmo2",
-     {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5,
+    {"olmo2", {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5,
         "rope_theta": 10000, "tie_word_embeddings": false, "attention_bias": false})"}},
     {"stablelm",
      {R"({"num_key_value_heads": 32, "hidden_act": "silu", "layer_norm_eps": 1e-5,
@@ -96,6 +93,15 @@ constexpr FamilyFields kFamilies[] = {
         "_sliding_window_pattern": null, "query_pre_attn_scalar": 256, "attn_logit_softcapping": null,
         "final_logit_softcapping": null})",
       "hidden_act"}},
+    {"modernbert",
+     {R"({"hidden_size": null, "intermediate_size": null, "num_hidden_layers": null, "num_attention_heads": null,
+        "vocab_size": null, "max_position_embeddings": 8192, "hidden_activation": "gelu", "norm_eps": 1e-5,
+        "norm_bias": false, "attention_bias": false, "mlp_bias": false, "decoder_bias": true,
+        "classifier_pooling": "cls", "classifier_bias": false, "classifier_activation": "gelu", "local_attention": 128,
+        "global_attn_every_n_layers": 3, "global_rope_theta": 160000, "local_rope_theta": 10000, "rope_scaling": {},
+        "rope_parameters": {}, "layer_types": [], "tie_word_embeddings": true, "id2label": null, "num_labels": null})",
+      R"(initializer_cutoff_factor mlp_dropout deterministic_flash_attn sparse_prediction sparse_pred_ignore_index
+         reference_compile repad_logits_with_grad position_embedding_type layer_norm_eps)"}},
     {"phi3",
      {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5,
         "rope_theta": 10000, "tie_word_embeddings": false, "original_max_position_embeddings": 4096,
@@ -156,8 +162,7 @@ constexpr RopeFields kRopes[] = {
     {"yarn",
      {R"({"factor": 1, "original_max_position_embeddings": 1, "beta_fast": 32, "beta_slow": 1, "attention_factor": 1,
           "mscale": 1, "mscale_all_dim": 1, "truncate": true})"}},
-    {"longrope",
-     {R"({"factor": 1, "original_max_position_embeddings": 1, "attention_factor": 1, "short_factor": [],
+    {"longrope", {R"({"factor": 1, "original_max_position_embeddings": 1, "attention_factor": 1, "short_factor": [],
           "long_factor": []})"}},
 };
 
@@ -173,8 +178,11 @@ KnownFields fields_of(std::string_view family) {
   return {kEncoder, kEncoderHarmless, kEncoderFixed};
 }
 
+constexpr KnownFields kBothWays = {R"({"use_bidirectional_attention": true})"};
+
 /// All parts of a family's list, its own first.
 std::vector<KnownFields> parts_of(std::string_view family) {
+  if (family == "gemma-embedding") return {fields_of("gemma3"), kDecoder, kBothWays, kSharedOfEncoders};
   if (find_family(family)->encodes()) return {fields_of(family), kSharedOfEncoders};
   if (family == "gpt2" || family == "falcon") return {fields_of(family), kShared};
   return {fields_of(family), kDecoder, kShared};

@@ -203,8 +203,8 @@ std::string DecoderLayout::folder_name(const std::string& name) const {
 std::string DecoderLayout::gguf_name(std::string_view name) const {
   const Family* const found = find_family(family);
   if (found == nullptr || !found->encodes()) return renamed(name, names(), kGgufNames);
-  const std::string out = renamed(name, names(), kGgufEncoderNames);
-  return out.empty() ? renamed(name, *found->alone, kGgufEncoderNames) : out;
+  const std::string out = renamed(name, names(), found->gguf_names());
+  return out.empty() ? renamed(name, *found->alone, found->gguf_names()) : out;
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {

@@ -314,7 +314,7 @@ void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& ten
     report.notes.push_back(
         cat("GGUF holds the encoder alone: ", heads, " tensors of its head and pooler are left out."));
   }
-  const auto first = static_cast<std::size_t>(source.spec.encoder->first_position);
+  const auto first = static_cast<std::size_t>(source.spec.first_position);
   for (ExportTensor& tensor : tensors) {
     if (first == 0 || source.layout.gguf_name(tensor.name) != "position_embd.weight") continue;
     const std::size_t row = tensor.source.bytes.size() / static_cast<std::size_t>(tensor.source.dims[0]);
