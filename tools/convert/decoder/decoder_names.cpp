@@ -67,6 +67,70 @@ const TensorNames kFalconNames = [] {
   return names;
 }();
 
+const TensorNames kGptNeoXNames = [] {
+  TensorNames names = kFalconNames;
+  names.embedding = "gpt_neox.embed_in";
+  names.layer = "gpt_neox.layers.";
+  names.query_key_value = "attention.query_key_value";
+  names.attention_output = "attention.dense";
+  names.final_norm = "gpt_neox.final_layer_norm";
+  names.head = "embed_out";
+  return names;
+}();
+
+const TensorNames kPhiNames = [] {
+  TensorNames names = kLlamaNames;
+  names.attention_output = "self_attn.dense";
+  names.gate = names.gate_up = "";
+  names.up = "mlp.fc1";
+  names.down = "mlp.fc2";
+  names.final_norm = "model.final_layernorm";
+  return names;
+}();
+
+const TensorNames kStarcoderNames = [] {
+  TensorNames names = kLlamaNames;
+  names.gate = names.gate_up = "";
+  names.up = "mlp.c_fc";
+  names.down = "mlp.c_proj";
+  return names;
+}();
+
+const TensorNames kGptJNames = [] {
+  TensorNames names = kGpt2Names;
+  names.positions = names.query_key_value = names.ffn_norm = "";
+  names.query = "attn.q_proj";
+  names.key = "attn.k_proj";
+  names.value = "attn.v_proj";
+  names.attention_output = "attn.out_proj";
+  names.up = "mlp.fc_in";
+  names.down = "mlp.fc_out";
+  return names;
+}();
+
+const TensorNames kOptNames = [] {
+  TensorNames names = kLlamaNames;
+  names.embedding = "model.decoder.embed_tokens";
+  names.positions = "model.decoder.embed_positions";
+  names.layer = "model.decoder.layers.";
+  names.attention_norm = "self_attn_layer_norm";
+  names.attention_output = "self_attn.out_proj";
+  names.ffn_norm = "final_layer_norm";
+  names.gate = names.gate_up = "";
+  names.up = "fc1";
+  names.down = "fc2";
+  names.final_norm = "model.decoder.final_layer_norm";
+  return names;
+}();
+
+const TensorNames kGlmNames = [] {
+  TensorNames names = kLlamaNames;
+  names.gate = names.up = "";
+  names.after_attention_norm = "post_self_attn_layernorm";
+  names.after_ffn_norm = "post_mlp_layernorm";
+  return names;
+}();
+
 const TensorNames kBertNames = {.embedding = "bert.embeddings.word_embeddings",
                                 .positions = "bert.embeddings.position_embeddings",
                                 .layer = "bert.encoder.layer.",
@@ -215,6 +279,13 @@ const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .after_ffn_norm = "post_ffw_norm",
                                 .final_norm = "output_norm",
                                 .head = "output"};
+
+const TensorNames kGgufSeedNames = [] {
+  TensorNames names = kGgufNames;
+  names.after_attention_norm = "";
+  names.ffn_norm = "post_attention_norm";
+  return names;
+}();
 
 const TensorNames kGgufEncoderNames = [] {
   TensorNames names = kGgufNames;

@@ -75,6 +75,12 @@ extern const TensorNames kLlamaNames;
 extern const TensorNames kGemmaNames;
 extern const TensorNames kFalconNames;
 extern const TensorNames kGpt2Names;
+extern const TensorNames kGptNeoXNames;
+extern const TensorNames kPhiNames;
+extern const TensorNames kStarcoderNames;
+extern const TensorNames kGptJNames;
+extern const TensorNames kOptNames;
+extern const TensorNames kGlmNames;
 extern const TensorNames kBertNames;
 extern const TensorNames kRobertaNames;
 extern const TensorNames kDistilBertNames;
@@ -87,6 +93,7 @@ extern const TensorNames kModernBertAloneNames;
 extern const TensorNames kGemmaAloneNames;
 extern const TensorNames kGgufNames;
 extern const TensorNames kGgufEncoderNames;  // which have no heads
+extern const TensorNames kGgufSeedNames;
 
 /// A tensor's name in another table: "model.layers.3.mlp.up_proj.weight" -> "blk.3.ffn_up.weight". The end of the name
 /// (from ".weight", ".bias" or ".lora_" on) stays. Empty where `from` has no such name.

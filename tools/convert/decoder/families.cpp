@@ -1,6 +1,7 @@
 #include "tools/convert/decoder/families.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace graft::convert {
@@ -16,6 +17,70 @@ void modern_bert(DecoderSpec& spec) {
 
 void gemma_embedding(DecoderSpec& spec) { spec.encoder = EncoderSpec{.embedding_norm = false, .final_norm = true}; }
 
+void plain_feed_forward(DecoderSpec& spec, Activation activation) {
+  spec.gated = false;
+  spec.activation = activation;
+}
+
+void gemma(DecoderSpec& spec) {
+  spec.embedding_scale = std::sqrt(static_cast<double>(spec.hidden));
+  spec.activation = Activation::gelu_tanh;
+}
+
+void gpt_neox(DecoderSpec& spec) {
+  plain_feed_forward(spec, Activation::gelu);
+  spec.layer_norm = spec.fused_qkv = spec.ffn_bias = spec.parallel_norms = true;
+}
+
+void phi(DecoderSpec& spec) {
+  plain_feed_forward(spec, Activation::gelu_tanh);
+  spec.layer_norm = spec.parallel = spec.head_bias = true;
+}
+
+void starcoder2(DecoderSpec& spec) {
+  plain_feed_forward(spec, Activation::gelu_tanh);
+  spec.layer_norm = true;
+}
+
+void gptj(DecoderSpec& spec) { phi(spec); }
+
+void opt(DecoderSpec& spec) {
+  plain_feed_forward(spec, Activation::relu);
+  spec.layer_norm = spec.learned_positions = true;
+  spec.first_position = 2;
+}
+
+void cohere(DecoderSpec& spec) {
+  spec.layer_norm = spec.parallel = true;
+  spec.norm_bias = false;
+}
+
+void glm(DecoderSpec& spec) { spec.fused_gate_up = true; }
+
+void glm4(DecoderSpec& spec) {
+  glm(spec);
+  spec.after_norms = true;
+}
+
+void olmo3(DecoderSpec& spec) {
+  spec.before_norms = false;
+  spec.after_norms = spec.whole_query_key_norm = true;
+}
+
+void exaone4(DecoderSpec& spec) {
+  spec.before_norms = false;
+  spec.after_norms = spec.query_key_norm = true;
+}
+
+void arcee(DecoderSpec& spec) { plain_feed_forward(spec, Activation::relu_squared); }
+
+void nemotron(DecoderSpec& spec) {
+  plain_feed_forward(spec, Activation::relu_squared);
+  spec.layer_norm = true;
+}
+
+void as_llama(DecoderSpec&) {}
+
 constexpr Family decoder(std::string_view name, std::string_view class_name, const TensorNames* names,
                          bool neighbours = false) {
   return {name, class_name, name, names, neighbours};
@@ -24,6 +89,41 @@ constexpr Family decoder(std::string_view name, std::string_view class_name, con
 constexpr Family bert(std::string_view name, std::string_view class_name, const TensorNames* names,
                       const TensorNames* alone) {
   return {name, class_name, "bert", names, false, false, name, alone, &kGgufEncoderNames};
+}
+
+constexpr std::string_view kNoGguf = {};
+
+/// A family that is told by its choices.
+constexpr Family described(std::string_view name, std::string_view class_name, std::string_view architecture,
+                           const TensorNames* names, void (*choices)(DecoderSpec&)) {
+  Family out = {name, class_name, architecture, names};
+  out.choices = choices;
+  return out;
+}
+
+constexpr Family interleaved(Family family) {
+  family.interleaved = true;
+  return family;
+}
+
+constexpr Family unit_norms(Family family) {
+  family.unit_norms = true;
+  return family;
+}
+
+constexpr Family neighbours(Family family) {
+  family.neighbours = true;
+  return family;
+}
+
+constexpr Family grouped(Family family) {
+  family.grouped = true;
+  return family;
+}
+
+constexpr Family named(Family family, const TensorNames* gguf) {
+  family.gguf = gguf;
+  return family;
 }
 
 const Family kFamilies[] = {
@@ -40,6 +140,23 @@ const Family kFamilies[] = {
     decoder("phi3", "Phi3ForCausalLM", &kLlamaNames),
     decoder("falcon", "FalconForCausalLM", &kFalconNames),
     decoder("gpt2", "GPT2LMHeadModel", &kGpt2Names),
+    unit_norms(described("gemma", "GemmaForCausalLM", "gemma", &kLlamaNames, gemma)),
+    grouped(described("gpt_neox", "GPTNeoXForCausalLM", "gptneox", &kGptNeoXNames, gpt_neox)),
+    described("phi", "PhiForCausalLM", "phi2", &kPhiNames, phi),
+    described("starcoder2", "Starcoder2ForCausalLM", "starcoder2", &kStarcoderNames, starcoder2),
+    interleaved(described("gptj", "GPTJForCausalLM", kNoGguf, &kGptJNames, gptj)),
+    described("opt", "OPTForCausalLM", kNoGguf, &kOptNames, opt),
+    interleaved(described("cohere", "CohereForCausalLM", "command-r", &kLlamaNames, cohere)),
+    interleaved(described("cohere2", "Cohere2ForCausalLM", "cohere2", &kLlamaNames, cohere)),
+    interleaved(described("glm", "GlmForCausalLM", kNoGguf, &kGlmNames, glm)),
+    interleaved(described("glm4", "Glm4ForCausalLM", "glm4", &kGlmNames, glm4)),
+    described("olmo3", "Olmo3ForCausalLM", "olmo2", &kGemmaNames, olmo3),
+    described("exaone4", "Exaone4ForCausalLM", kNoGguf, &kGemmaNames, exaone4),
+    named(described("seed_oss", "SeedOssForCausalLM", "seed_oss", &kLlamaNames, as_llama), &kGgufSeedNames),
+    neighbours(described("arcee", "ArceeForCausalLM", "arcee", &kLlamaNames, arcee)),
+    interleaved(described("ernie4_5", "Ernie4_5ForCausalLM", "ernie4_5", &kLlamaNames, as_llama)),
+    unit_norms(described("nemotron", "NemotronForCausalLM", "nemotron", &kLlamaNames, nemotron)),
+    neighbours(described("minicpm", "MiniCPMForCausalLM", "minicpm", &kLlamaNames, as_llama)),
     bert("bert", "BertModel", &kBertNames, &kBertAloneNames),
     bert("roberta", "RobertaModel", &kRobertaNames, &kBertAloneNames),
     bert("xlm-roberta", "XLMRobertaModel", &kRobertaNames, &kBertAloneNames),

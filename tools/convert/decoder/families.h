@@ -23,6 +23,8 @@ struct Family {
   const TensorNames* gguf = &kGgufNames;
 
   void (*choices)(DecoderSpec&) = nullptr;  ///< what all models of the family have; sizes and numbers come first
+  bool interleaved = false;                 ///< neighbours turn together in folders too, and no rows move
+  bool grouped = false;                     ///< DecoderSpec::grouped_qkv in folders, and not in GGUF files
 
   bool encodes() const { return alone != nullptr; }
   const TensorNames& gguf_names() const { return *gguf; }

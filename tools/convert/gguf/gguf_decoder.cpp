@@ -192,7 +192,7 @@ Status GgufReader::read_family() {
                    real(spec_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5));
   GRAFT_TRY(read_rope());
   // Writers of this architecture order rows of queries and keys so that neighbours turn together.
-  spec_.rope.interleaved = gguf_pairs_neighbours(arch_);
+  spec_.rope.interleaved = family.neighbours || family.interleaved;
   if (arch_ == "smollm3") stop_turning(kNoRopeInterval, spec_);
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
   GRAFT_TRY(read_windows());
@@ -238,13 +238,17 @@ Status GgufReader::read_windows() {
   }
   if (spec_.encoder && window != 0) window = window / 2 + 1;      // both ways, it is the keys on either side together
   if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
-  const bool local_rope = is_gemma3() || arch_ == "modern-bert";
+  if (arch_ == "olmo2" && window != 0) {
+    spec_.family = "olmo3";
+    spec_.local_rope = {.theta = spec_.rope.theta};  // which no scaling is for
+  }
+  const bool local_rope = windows.local_base || spec_.family == "olmo3";
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     if (!windows.slides(i)) continue;
     spec_.layers[i].window = window;
     spec_.layers[i].local_rope = local_rope;
   }
-  if (!local_rope) return {};
+  if (!windows.local_base) return {};
   GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));
   return {};
 }
@@ -265,10 +269,27 @@ Status GgufReader::read_own() {
     spec_.activation = Activation::gelu;
     if (has("blk.0.attn_norm_2.weight")) return unsupported("A Falcon with two norms in each layer is not supported.");
   }
-  if (arch_ == "granite") {
+  if (arch_ == "gptneox") {
+    spec_.parallel = !file_.has(key("use_parallel_residual"));
+    if (!spec_.parallel) {
+      GRAFT_TRY_ASSIGN(spec_.parallel, file_.flag(key("use_parallel_residual")));
+    }
+    spec_.parallel_norms = spec_.parallel;
+  }
+  if (arch_ == "phi2") spec_.fused_qkv = has("blk.0.attn_qkv.weight");
+  if (arch_ == "command-r" || arch_ == "cohere2") {
+    GRAFT_TRY_ASSIGN(const double scale, real("logit_scale", 1));
+    spec_.logit_divisor = 1 / scale;
+  }
+  if (arch_ == "cohere2") {
+    for (LayerSpec& layer : spec_.layers) layer.rotates = layer.window != 0;
+  }
+  if (arch_ == "granite" || arch_ == "minicpm") {
     GRAFT_TRY_ASSIGN(spec_.embedding_scale, real("embedding_scale", 1));
     GRAFT_TRY_ASSIGN(spec_.residual_scale, real("residual_scale", 1));
-    GRAFT_TRY_ASSIGN(spec_.attention_scale, real("attention.scale", 0));
+    if (arch_ == "granite") {
+      GRAFT_TRY_ASSIGN(spec_.attention_scale, real("attention.scale", 0));
+    }
     GRAFT_TRY_ASSIGN(spec_.logit_divisor, real("logit_scale", 1));
   }
   if (arch_ == "modern-bert") {

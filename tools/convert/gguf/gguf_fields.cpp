@@ -57,7 +57,35 @@ constexpr Architecture kArchitectures[] = {
      kYes,
      kYes,
      kYes},
-    {"olmo2", {}},
+    {"olmo2",
+     {R"({"attention.sliding_window": 1})", {}, R"({"attention.sliding_window_pattern": [4]})"},
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     4},
+    {"gemma", {}, kNo, kNo, kNo, kYes},
+    {"gptneox", {R"({"use_parallel_residual": true})"}, kYes, kYes, kYes, kNo, kYes},
+    {"phi2", {}, kYes, kYes, kYes, kNo, kYes},
+    {"starcoder2", {}, kYes, kYes, kYes},
+    {"command-r", {R"({"logit_scale": 1})"}, kNo, kNo, kNo, kNo, kNo, 0, kNo, kNo},
+    {"cohere2",
+     {R"({"logit_scale": 1, "attention.sliding_window": 1})", {}, R"({"attention.sliding_window_pattern": [4]})"},
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     4,
+     kNo,
+     kNo},
+    {"glm4", {}, kYes, kNo, kNo, kYes, kYes},
+    {"seed_oss", {}, kYes, kNo, kNo, kYes},
+    {"arcee", {}, kNo, kNo, kNo, kYes},
+    {"ernie4_5", {}, kNo, kNo, kNo, kYes},
+    {"nemotron", {}, kYes, kYes, kYes, kNo, kYes},
+    {"minicpm", {R"({"embedding_scale": 1, "residual_scale": 1, "logit_scale": 1})"}, kNo, kNo, kNo, kYes},
     {"stablelm", {"{}", "use_parallel_residual"}, kYes, kNo, kNo, kNo, kYes},
     {"gemma2",
      {R"({"attention.sliding_window": 1, "attn_logit_softcapping": 1, "final_logit_softcapping": 1})",
@@ -149,7 +177,8 @@ Status check_gguf_keys(const GgufFile& file, std::string_view architecture) {
 GgufWindows gguf_windows(std::string_view architecture) {
   const Architecture& known = architecture_of(architecture);
   const bool key = known.own.applied.find("\"attention.sliding_window\"") != std::string_view::npos;
-  return {key, known.windows != 0, static_cast<std::size_t>(known.windows), known.global_first};
+  const bool base = known.own.applied.find("\"rope.freq_base_swa\"") != std::string_view::npos;
+  return {key, known.windows != 0, base, static_cast<std::size_t>(known.windows), known.global_first};
 }
 
 Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture) {
@@ -161,6 +190,9 @@ Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture
       {spec.ffn_bias && !reader.ffn_bias, "biases of the feed-forward part"},
       {head_size && !reader.own_head_size,
        cat("heads of ", spec.head_dim, " elements where ", spec.heads, " heads share ", spec.hidden)},
+      {reader.ffn_bias && !spec.gated && !spec.encoder && !(spec.ffn_bias && spec.qkv_bias) &&
+           architecture != "nemotron",
+       "an attention or a feed-forward part without biases"},
       {spec.layer_norm && spec.norm_bias && !reader.norm_bias, "biases of norms"},
       {spec.rope.rotated != 0 && !reader.partial_rotary, "heads that turn in part"},
       {architecture == "gemma2" && !spec.tied, "a matrix of the head"},

@@ -18,6 +18,7 @@ Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture
 struct GgufWindows {
   bool key = false;           ///< files of the architecture may have it
   bool applied = false;       ///< llama.cpp applies it
+  bool local_base = false;    ///< layers with a window have a rotary embedding of their own
   std::size_t interval = 0;   ///< each so many-th layer has no window; 0: all have it
   bool global_first = false;  ///< that layer is the first of so many, not the last
 

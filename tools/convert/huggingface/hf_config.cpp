@@ -6,6 +6,7 @@
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/huggingface/hf_config_parts.h"
 #include "tools/convert/huggingface/hf_fields.h"
+#include "tools/convert/huggingface/hf_words.h"
 
 namespace graft::convert {
 
@@ -143,8 +144,9 @@ Status ConfigReader::read_common() {
   spec_.layers.resize(static_cast<std::size_t>(layers));
   if (const auto choices = find_family(spec_.family)->choices; choices != nullptr) choices(spec_);
   spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-6);
-  GRAFT_TRY_ASSIGN(spec_.activation,
-                   activation_of(config_, config_.contains("hidden_activation") ? "hidden_activation" : "hidden_act"));
+  GRAFT_TRY_ASSIGN(
+      spec_.activation,
+      activation_of(config_, member(config_, "hidden_activation") != nullptr ? "hidden_activation" : "hidden_act"));
   spec_.tied = flag_member(config_, "tie_word_embeddings", false);
   spec_.qkv_bias = spec_.attention_output_bias = flag_member(config_, "attention_bias", false);
   spec_.ffn_bias = flag_member(config_, "mlp_bias", false);
@@ -155,8 +157,12 @@ Status ConfigReader::read_rope(const Json* parameters, const std::string& path, 
   const double whole = number_member(config_, "partial_rotary_factor", 1);
   const double share = parameters != nullptr ? number_member(*parameters, "partial_rotary_factor", whole) : whole;
   if (!(share > 0 && share <= 1)) return corrupt("\"partial_rotary_factor\" is ", share, "; it must be in (0, 1].");
-  const auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
-  rope.rotated = share < 1 ? turned : 0;
+  auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
+  if (member(config_, "rotary_dim") != nullptr) {
+    GRAFT_TRY_ASSIGN(turned, integer_member(config_, "rotary_dim", 2, spec_.head_dim));
+    rope.rotated = turned;
+  }
+  if (share < 1) rope.rotated = turned;
   if (parameters == nullptr) return {};
   rope.theta = number_member(*parameters, "rope_theta", rope.theta);
   const double old = number_member(config_, "original_max_position_embeddings", static_cast<double>(spec_.context));
@@ -164,7 +170,9 @@ Status ConfigReader::read_rope(const Json* parameters, const std::string& path, 
 }
 
 Status ConfigReader::read_ropes() {
+  if (spec_.learned_positions) return {};
   const bool modern = spec_.family == "modernbert";
+  spec_.rope.interleaved = find_family(spec_.family)->interleaved;
   spec_.rope.theta = number_member(config_, modern ? "global_rope_theta" : "rope_theta", 10000);
   spec_.local_rope.theta = number_member(config_, modern ? "local_rope_theta" : "rope_local_base_freq", 10000);
   std::string path = "rope_parameters";
@@ -176,7 +184,8 @@ Status ConfigReader::read_ropes() {
   }
   const Json* full = nullptr;
   const Json* local = nullptr;
-  if (has_local_rope() && parameters != nullptr) {
+  const bool by_kind = has_local_rope() || spec_.family == "olmo3";
+  if (by_kind && parameters != nullptr) {
     full = member(*parameters, "full_attention");
     local = member(*parameters, "sliding_attention");
     const std::size_t kinds = (full != nullptr ? 1 : 0) + (local != nullptr ? 1 : 0);
@@ -186,7 +195,12 @@ Status ConfigReader::read_ropes() {
   }
   GRAFT_TRY(full != nullptr || local != nullptr ? read_rope(full, path + ".full_attention", spec_.rope)
                                                 : read_rope(parameters, path, spec_.rope));
+  if (spec_.family == "olmo3") spec_.local_rope = {.theta = spec_.rope.theta};  // which no scaling is for
   GRAFT_TRY(read_rope(local, path + ".sliding_attention", spec_.local_rope));
+  if (spec_.family == "cohere" && number_member(config_, "rope_theta", 0) == 0 &&
+      (parameters == nullptr || number_member(*parameters, "rope_theta", 0) == 0)) {
+    return corrupt("\"rope_theta\" is missing, and versions of transformers differ in what that means for a Cohere.");
+  }
   if (spec_.rope.scaling.type == "longrope") spec_.context = static_cast<std::int64_t>(spec_.rope.scaling.old_context);
   return {};
 }
@@ -215,6 +229,7 @@ Status ConfigReader::read_windows() {
   if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
   GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
   if (spec_.family == "gemma2") pattern = 2;
+  if (spec_.family == "olmo3") pattern = 4;
   if (is_gemma3() && pattern == 0) {
     GRAFT_TRY_ASSIGN(pattern, size_or(config_, "_sliding_window_pattern", 6));
   }
@@ -374,11 +389,17 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
     if (type == "qwen3") spec_.query_key_norm = true;
     if (type == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
     if (type == "smollm3") GRAFT_TRY(read_turning_layers());
+    if (family.choices != nullptr) {
+      spec_.norm_add_unit = family.unit_norms;
+      spec_.grouped_qkv = family.grouped;
+      GRAFT_TRY(read_own_fields(config_, spec_));
+    }
   }
   if (type != "modernbert") GRAFT_TRY(read_windows());
   if (has_local_rope()) {
     for (LayerSpec& layer : spec_.layers) layer.local_rope = layer.window != 0;
   }
+  settle_layers(spec_);
   GRAFT_TRY(read_ropes());
   return std::move(model_);
 }
@@ -415,7 +436,7 @@ Status ConfigReader::check_class() {
 Result<HfModel> read_decoder(const Json& given, std::string_view family, std::string_view path = {}) {
   GRAFT_TRY(refuse_quantized(given));
   GRAFT_TRY_ASSIGN(Json config, family_fields(given, family, path));
-  return ConfigReader(std::move(config)).read(family);
+  return ConfigReader(in_common_words(config, family)).read(family);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/huggingface/hf_words.h"
 
 namespace graft::convert {
 namespace {
@@ -99,7 +100,7 @@ Status add_rope(const DecoderSpec& spec, OrderedJson& out) {
   return {};
 }
 
-bool is_gemma(const DecoderSpec& spec) { return spec.family.starts_with("gemma"); }
+bool is_gemma(const DecoderSpec& spec) { return spec.family.starts_with("gemma") && spec.family != "gemma"; }
 
 void add_windows(const DecoderSpec& spec, OrderedJson& out) {
   const auto sliding =
@@ -202,6 +203,23 @@ void add_encoder(const DecoderSpec& spec, OrderedJson& out) {
   out["position_embedding_type"] = "absolute";
 }
 
+/// What families with choices may say more; those that do not have a field leave it out.
+void add_described(const DecoderSpec& spec, OrderedJson& out) {
+  out["rms_norm_eps"] = plain(spec.epsilon);
+  out["attention_bias"] = spec.qkv_bias;
+  out["attention_out_bias"] = spec.attention_output_bias;
+  out["mlp_bias"] = spec.ffn_bias;
+  out["use_parallel_residual"] = spec.parallel;
+  out["logit_scale"] = plain(1 / spec.logit_divisor);
+  out["scale_emb"] = plain(spec.embedding_scale);
+  out["scale_depth"] = plain(spec.residual_scale * std::sqrt(static_cast<double>(spec.layers.size())));
+  out["dim_model_base"] = plain(static_cast<double>(spec.hidden) / spec.logit_divisor);
+  out["rotary_dim"] = spec.rope.rotated != 0 ? spec.rope.rotated : spec.head_dim;
+  if (spec.rope.rotated == 0) out["partial_rotary_factor"] = 1.0;
+  // Windows must be said not to be there where the family has them otherwise.
+  if (!out.contains("sliding_window")) out["sliding_window"] = nullptr;
+}
+
 Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["hidden_size"] = spec.hidden;
   out["intermediate_size"] = spec.ffn;
@@ -242,6 +260,11 @@ Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
     GRAFT_TRY(add_modern_bert(spec, out));
   } else if (spec.encoder && family->choices == nullptr) {
     add_encoder(spec, out);
+  } else if (family->choices != nullptr) {
+    OrderedJson common = out;
+    GRAFT_TRY(add_common(spec, common));
+    add_described(spec, common);
+    out = in_own_words(common, spec);
   } else if (spec.family == "gpt2") {
     add_gpt2(spec, out);
   } else if (spec.family == "falcon") {

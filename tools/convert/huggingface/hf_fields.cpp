@@ -124,6 +124,73 @@ constexpr FamilyFields kFamilies[] = {
       R"(n_ctx reorder_and_upcast_attn summary_type summary_use_proj summary_activation summary_proj_to_labels
          summary_first_dropout n_special predict_special_tokens)",
       R"({"scale_attn_by_inverse_layer_idx": [false]})"}},
+    {"gemma", {R"({"num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "vocab_size": 256000,
+        "max_position_embeddings": 8192, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": null,
+        "rms_norm_eps": 1e-6, "rope_theta": 10000, "tie_word_embeddings": true, "attention_bias": false})"}},
+    {"gpt_neox",
+     {R"({"hidden_size": null, "intermediate_size": null, "num_hidden_layers": null, "num_attention_heads": null,
+        "vocab_size": null, "max_position_embeddings": 2048, "hidden_act": "gelu", "layer_norm_eps": 1e-5,
+        "rotary_pct": 0.25, "rotary_emb_base": 10000, "rope_scaling": {}, "rope_parameters": {},
+        "use_parallel_residual": true, "attention_bias": true, "tie_word_embeddings": false})"}},
+    {"phi",
+     {R"({"hidden_act": "gelu_new", "layer_norm_eps": 1e-5, "rope_theta": 10000, "partial_rotary_factor": 0.5,
+        "tie_word_embeddings": false})",
+      {},
+      R"({"qk_layernorm": [false]})"}},
+    {"starcoder2",
+     {R"({"num_key_value_heads": 2, "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5, "rope_theta": 10000,
+        "sliding_window": null, "use_bias": true, "tie_word_embeddings": true})",
+      "mlp_type", R"({"norm_type": ["layer_norm"]})"}},
+    {"gptj",
+     {R"({"n_embd": null, "n_head": null, "n_layer": null, "n_inner": null, "n_positions": 2048, "vocab_size": null,
+        "rotary_dim": 64, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
+        "tie_word_embeddings": false})",
+      R"(n_ctx rotary summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout)",
+      R"({"scale_attn_weights": [true]})"}},
+    {"opt",
+     {R"({"hidden_size": null, "num_attention_heads": null, "num_hidden_layers": null, "ffn_dim": null,
+        "vocab_size": null, "max_position_embeddings": 2048, "activation_function": "relu", "enable_bias": true,
+        "word_embed_proj_dim": null, "tie_word_embeddings": true})",
+      "layerdrop activation_dropout",
+      R"({"do_layer_norm_before": [true], "layer_norm_elementwise_affine": [true], "_remove_final_layer_norm": [false]})"}},
+    {"cohere",
+     {R"({"hidden_act": "silu", "layer_norm_eps": 1e-5, "logit_scale": 0.0625, "attention_bias": false,
+        "tie_word_embeddings": true, "rope_theta": null})",
+      {},
+      R"({"use_qk_norm": [false]})"}},
+    {"cohere2",
+     {R"({"hidden_act": "silu", "layer_norm_eps": 1e-5, "logit_scale": 0.0625, "attention_bias": false,
+        "tie_word_embeddings": true, "rope_theta": 10000, "sliding_window": 4096, "sliding_window_pattern": 4})",
+      "use_embedding_sharing use_parallel_embedding",
+      R"({"use_qk_norm": [false], "rotary_pct": [1], "use_gated_activation": [true], "use_parallel_block": [true],
+          "order_of_interleaved_layers": ["local_attn_first"], "position_embedding_type": ["rope_gptj"],
+          "layer_switch": [4]})"}},
+    {"glm", {R"({"num_key_value_heads": 2, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1.5625e-7,
+        "rope_theta": 10000, "partial_rotary_factor": 0.5, "attention_bias": false, "tie_word_embeddings": false})"}},
+    {"glm4", {R"({"num_key_value_heads": 2, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1.5625e-7,
+        "rope_theta": 10000, "partial_rotary_factor": 0.5, "attention_bias": true, "tie_word_embeddings": false})"}},
+    {"olmo3", {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 500000, "attention_bias": false,
+        "sliding_window": 4096, "tie_word_embeddings": false})"}},
+    {"exaone4", {R"({"num_key_value_heads": 32, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000,
+        "sliding_window": 4096, "sliding_window_pattern": 4, "tie_word_embeddings": false})"}},
+    {"seed_oss",
+     {R"({"num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 10000,
+        "attention_bias": true, "attention_out_bias": false, "mlp_bias": false, "tie_word_embeddings": false})",
+      "pretraining_tp"}},
+    {"arcee",
+     {R"({"hidden_act": "relu2", "rms_norm_eps": 1e-5, "rope_theta": 10000, "attention_bias": false,
+        "mlp_bias": false, "tie_word_embeddings": false})",
+      "pretraining_tp"}},
+    {"ernie4_5",
+     {R"({"num_key_value_heads": 2, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+        "rope_theta": 500000, "use_bias": false, "tie_word_embeddings": true})",
+      "pretraining_tp"}},
+    {"nemotron", {R"({"hidden_act": "relu2", "norm_eps": 1e-5, "rope_theta": 10000, "partial_rotary_factor": 0.5,
+        "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false})"}},
+    {"minicpm",
+     {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000, "scale_emb": 1, "scale_depth": 1,
+        "dim_model_base": 1, "attention_bias": false, "tie_word_embeddings": true})",
+      "pretraining_tp"}},
     {"distilbert",
      {R"({"dim": null, "n_heads": null, "n_layers": null, "hidden_dim": null, "vocab_size": null,
           "max_position_embeddings": 512, "activation": "gelu", "id2label": null, "num_labels": null,
@@ -184,7 +251,8 @@ constexpr KnownFields kBothWays = {R"({"use_bidirectional_attention": true})"};
 std::vector<KnownFields> parts_of(std::string_view family) {
   if (family == "gemma-embedding") return {fields_of("gemma3"), kDecoder, kBothWays, kSharedOfEncoders};
   if (find_family(family)->encodes()) return {fields_of(family), kSharedOfEncoders};
-  if (family == "gpt2" || family == "falcon") return {fields_of(family), kShared};
+  if (family == "gpt2" || family == "falcon" || family == "gpt_neox" || family == "gptj" || family == "opt")
+    return {fields_of(family), kShared};
   return {fields_of(family), kDecoder, kShared};
 }
 
@@ -196,6 +264,12 @@ Result<Json> family_fields(const Json& given, std::string_view family, std::stri
   const std::vector<KnownFields> known = parts_of(family);
   GRAFT_TRY(check_fields(given, known, whose(family), path));
   return with_defaults(given, known.front());
+}
+
+bool has_field(std::string_view family, std::string_view name) {
+  Json object = Json::object();
+  object[std::string(name)] = 1.5;  // of any value but none: what no list knows
+  return first_unknown(object, parts_of(family), {}).code() != Code::unsupported;
 }
 
 Status check_outer_fields(const Json& given, std::string_view family) {

@@ -70,7 +70,7 @@ std::vector<ExportTensor> weights_of(const Model& model, const DecoderLayout& la
 
 bool is_norm(const std::string& name, const DecoderLayout& layout) {
   const std::string gguf = layout.gguf_name(name);
-  return gguf.find("norm") != std::string::npos;
+  return gguf.find("norm") != std::string::npos && gguf.ends_with(".weight");
 }
 
 bool is_layer_matrix(const ExportTensor& tensor, const DecoderLayout& layout) {
@@ -80,7 +80,7 @@ bool is_layer_matrix(const ExportTensor& tensor, const DecoderLayout& layout) {
 /// From the layout of a folder to that of a GGUF file, or back.
 void move_layout(ExportTensor& tensor, const DecoderLayout& layout, bool to_gguf) {
   if (const std::int64_t heads = layout.paired_heads(tensor.name); heads != 0) {
-    tensor.pairs = to_gguf ? PairOrder::neighbours : PairOrder::halves;
+    tensor.pairs = layout.row_order(to_gguf);
     tensor.heads = heads;
   }
   // Folders of Gemma hold the weights of norms less one, folders of GPT-2 matrices as [in, out].
