@@ -373,6 +373,8 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
   }
   if (type == "gemma2" || is_gemma3()) {
     GRAFT_TRY(read_gemma());
+    const std::string_view name = class_of(config_);
+    if (family.encodes() && name.find("For") != std::string_view::npos) spec_.notes.push_back(left_out_note(name));
   } else if (type == "modernbert") {
     GRAFT_TRY(read_modern_bert());
   } else if (type == "granite") {

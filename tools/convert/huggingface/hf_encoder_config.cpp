@@ -57,6 +57,10 @@ Status read_classes(const Json& config, EncoderSpec& encoder) {
 
 }  // namespace
 
+std::string left_out_note(std::string_view class_name) {
+  return cat("It is of the class ", shown(class_name), ", whose head is left out: the hidden states remain.");
+}
+
 Status read_encoder_head(const Json& config, DecoderSpec& spec) {
   EncoderSpec& encoder = *spec.encoder;
   const std::string_view name = class_of(config);
@@ -80,8 +84,7 @@ Status read_encoder_head(const Json& config, DecoderSpec& spec) {
     encoder.masked_activation = own ? spec.activation : Activation::gelu;
     spec.tied = flag_member(config, "tie_word_embeddings", true);
   } else if (name.find("For") != std::string_view::npos) {
-    spec.notes.push_back(
-        cat("It is of the class ", shown(name), ", whose head is left out: the hidden states remain."));
+    spec.notes.push_back(left_out_note(name));
   }
   return {};
 }
