@@ -322,6 +322,61 @@ def check_sentence_transformers(report):
     report.check("sentence_transformers", "poolings, there and back", 0, 0)
 
 
+def write_dense(folder, number, weight, bias, activation="torch.nn.modules.linear.Identity"):
+    where = f"{folder}/{number}_Dense"
+    os.makedirs(where)
+    with open(f"{where}/config.json", "w") as out:
+        json.dump({"in_features": weight.shape[1], "out_features": weight.shape[0], "bias": bias is not None,
+                   "activation_function": activation}, out)
+    decoders.save_safetensors(f"{where}/model.safetensors",
+                              {"linear.weight": weight, **({} if bias is None else {"linear.bias": bias})})
+    with open(f"{folder}/modules.json") as file:
+        modules = json.load(file)
+    modules.insert(number, {"idx": number, "name": str(number), "path": f"{number}_Dense",
+                            "type": "sentence_transformers.models.Dense"})
+    with open(f"{folder}/modules.json", "w") as out:
+        json.dump(modules, out)
+
+
+def check_dense(report):
+    """EmbeddingGemma as it is released: the mean, two linear layers, length 1; and its first dimensions alone."""
+    config, flags = CASES["embedding_gemma"]
+    config = like(config, vocab_size=len(letter_text.IDS), architectures=["Gemma3TextModel"])
+    weights = encoders.random_weights(config, seed=8, **flags)
+    wide, narrow, shift = torch.randn(40, 24) * 0.2, torch.randn(24, 40) * 0.2, torch.randn(24) * 0.2
+    with tempfile.TemporaryDirectory() as folder:
+        letter_text.write_model(f"{folder}/letters")
+        write_folder(f"{folder}/model", config, weights)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(f"{folder}/letters/{name}", f"{folder}/model/{name}")
+        write_modules(f"{folder}/model", ["mean_tokens"], True)
+        write_dense(f"{folder}/model", 2, wide, None)
+        write_dense(f"{folder}/model", 3, narrow, shift)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        flags = [part for text in TEXTS for part in ("--text", text)]
+        states = [encoders.forward(config, weights, torch.tensor([letter_text.ids(text)]))["last_hidden_state"][0]
+                  for text in TEXTS]
+        vectors = torch.stack([state.mean(0) for state in states]) @ wide.T @ narrow.T + shift
+        for count in (24, 7):
+            expected = torch.nn.functional.normalize(vectors[:, :count], dim=1).numpy()
+            graft("embed", f"{folder}/a.graft", *flags, "--dimensions", count, "-o", f"{folder}/out.npy")
+            report.check("dense", f"{count} dimensions of texts", error(np.load(f"{folder}/out.npy"), expected),
+                         FORWARD_TOLERANCE)
+        graft("export", f"{folder}/a.graft", "-o", f"{folder}/back")
+        for number, weight in ((2, wide), (3, narrow)):
+            back = decoders.load_safetensors(f"{folder}/back/{number}_Dense/model.safetensors")
+            assert torch.equal(back["linear.weight"], weight) and ("linear.bias" in back) == (number == 3)
+        graft("convert", f"{folder}/back", "-o", f"{folder}/b.graft")
+        graft("embed", f"{folder}/b.graft", *flags, "--dimensions", count, "-o", f"{folder}/again.npy")
+        assert np.array_equal(np.load(f"{folder}/again.npy"), np.load(f"{folder}/out.npy")), "an exported folder is the same"
+        told = json.loads(graft("export", f"{folder}/a.graft", "-o", f"{folder}/a.gguf", "--json"))["notes"]
+        assert any("2 of them are left out" in note for note in told), told
+        # Where the layers cannot come before the pooling they are left out, with a reason.
+        write_dense(f"{folder}/model", 4, torch.randn(24, 24), None, "torch.nn.modules.activation.Tanh")
+        told = graft("convert", f"{folder}/model", "-o", f"{folder}/c.graft")
+        assert "its activation is torch.nn.modules.activation.Tanh" in told, told
+
+
 WORDS = ["a", "the", "un", "##able", "##b", "able", "b", "c", "cafe", "!", ","]
 SENTENCES = ["The unable cafe!", "a, B able", "Caf\u00e9 the bb", "xyz c"]
 
@@ -368,6 +423,7 @@ def main():
     report = Report()
     if len(sys.argv) == 2:
         check_sentence_transformers(report)
+        check_dense(report)
         check_vocab_txt(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])

@@ -306,13 +306,17 @@ void note_importance(const std::vector<ExportTensor>& tensors, const ExportOptio
 }
 
 /// Of encoders; and rows in front of the first token's position.
-void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& tensors, ExportReport& report) {
+void leave_out_heads(const DecoderSource& source, const Model& model, std::vector<ExportTensor>& tensors,
+                     ExportReport& report) {
   const auto is_head = [&](const ExportTensor& tensor) { return source.layout.gguf_name(tensor.name).empty(); };
   const auto heads = std::ranges::count_if(tensors, is_head);
   std::erase_if(tensors, is_head);
   if (heads != 0) {
     report.notes.push_back(
         cat("GGUF holds the encoder alone: ", heads, " tensors of its head and pooler are left out."));
+  }
+  if (const int dense = dense_layers(model); dense != 0) {
+    report.notes.push_back(cat("GGUF files that graft writes hold no Dense layers: ", dense, " of them are left out."));
   }
   const auto first = static_cast<std::size_t>(source.spec.first_position);
   for (ExportTensor& tensor : tensors) {
@@ -326,7 +330,7 @@ void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& ten
 Result<std::vector<ExportTensor>> gguf_tensors(const DecoderSource& source, const Model& model,
                                                const ExportOptions& options, ExportReport& report) {
   std::vector<ExportTensor> out = weights_of(model, source.layout);
-  if (source.spec.encoder) leave_out_heads(source, out, report);
+  if (source.spec.encoder) leave_out_heads(source, model, out, report);
   Unfit unfit;
   for (ExportTensor& tensor : out) {
     if (!source.gguf) move_layout(tensor, source.layout, true);
