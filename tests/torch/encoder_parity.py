@@ -66,7 +66,14 @@ GEMMA = {"model_type": "gemma3_text", "use_bidirectional_attention": True, "hidd
          "num_hidden_layers": 7, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 37,
          "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 5000.0, "rope_local_base_freq": 100.0,
          "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 8, "sliding_window": 5, "pad_token_id": 0}
+NOMIC = {"model_type": "nomic_bert", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 20, "n_positions": 64,
+         "vocab_size": 37, "pad_vocab_size_multiple": 8, "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0,
+         "activation_function": "swiglu", "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+         "type_vocab_size": 2, "pad_token_id": 0, "prenorm": False}
 CASES.update({
+    "nomic": (like(NOMIC, architectures=["NomicBertModel"]), {"alone": True}),
+    "nomic_biased": (like(NOMIC, qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True, rotary_emb_fraction=0.5,
+                          activation_function="geglu", type_vocab_size=1), {}),
     "modern": (like(MODERN, architectures=["ModernBertModel"]), {"alone": True}),
     "modern_masked": (like(MODERN, architectures=["ModernBertForMaskedLM"], norm_bias=True, attention_bias=True,
                            mlp_bias=True, decoder_bias=False, classifier_bias=True, hidden_activation="silu"), {}),
@@ -79,7 +86,7 @@ CASES.update({
                                     attention_bias=True), {}),
 })
 LENGTHS = (11, 6, 1)
-GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked", "modern", "embedding_gemma")  # others have what GGUF cannot say, or the same as these
+GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked", "modern", "embedding_gemma", "nomic")  # others have what GGUF cannot say, or the same as these
 
 
 def inputs_of(config, folder):
@@ -143,6 +150,8 @@ def check_export(report, case, path, folder, config, stored):
     report.check(case, "tensors that an export changes", different, 0)
     with open(f"{folder}/back/config.json") as file:
         written = json.load(file)
+    multiple = config.get("pad_vocab_size_multiple", 1)
+    config = like(config, vocab_size=-(-config["vocab_size"] // multiple) * multiple)  # the table's rows
     assert {key: written.get(key) for key in config} == config, written
 
 
@@ -165,6 +174,9 @@ def encoder_names(config):
     return out
 
 
+NOMIC_GGUF = {"embeddings.word_embeddings": "token_embd", "embeddings.token_type_embeddings": "token_types",
+              "emb_ln": "token_embd_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output", "norm1": "attn_output_norm",
+              "norm2": "layer_output_norm", "mlp.fc11": "ffn_up", "mlp.fc12": "ffn_gate", "mlp.fc2": "ffn_down"}
 MODERN_GGUF = {"embeddings.tok_embeddings": "token_embd", "embeddings.norm": "token_embd_norm", "final_norm": "output_norm",
                "attn_norm": "attn_norm", "attn.Wqkv": "attn_qkv", "attn.Wo": "attn_output", "mlp_norm": "ffn_norm",
                "mlp.Wi": "ffn_up", "mlp.Wo": "ffn_down", "embed_tokens": "token_embd", "norm": "output_norm",
@@ -173,19 +185,22 @@ MODERN_GGUF = {"embeddings.tok_embeddings": "token_embd", "embeddings.norm": "to
 
 def check_modern_tensors(report, case, config, keys, tensors, weights):
     """Names, numbers and keys of llama.cpp; a Gemma's norms have 1 added."""
-    gemma = config["model_type"] == "gemma3_text"
-    arch = "gemma-embedding" if gemma else "modern-bert"
-    wanted = {"general.architecture": arch, f"{arch}.attention.causal": False, f"{arch}.attention.sliding_window": 4,
-              f"{arch}.rope.freq_base_swa": 100.0, f"{arch}.rope.freq_base": 5000.0}
+    gemma, nomic = config["model_type"] == "gemma3_text", config["model_type"] == "nomic_bert"
+    arch = "gemma-embedding" if gemma else "nomic-bert" if nomic else "modern-bert"
+    wanted = {"general.architecture": arch, f"{arch}.attention.causal": False,
+              **({f"{arch}.rope.freq_base": 100.0, "tokenizer.ggml.token_type_count": 2} if nomic else
+                 {f"{arch}.attention.sliding_window": 4, f"{arch}.rope.freq_base_swa": 100.0, f"{arch}.rope.freq_base": 5000.0})}
+    names = NOMIC_GGUF if nomic else MODERN_GGUF
     assert {key: keys.get(key) for key in wanted} == wanted, keys
     changed = 0
     for name, tensor in weights.items():
         module, ending = name.rsplit(".", 1)
+        module = module.removeprefix("encoder.")
         if module.startswith("layers."):
             _, number, module = module.split(".", 2)
-            theirs = f"blk.{number}.{MODERN_GGUF[module]}.{ending}"
+            theirs = f"blk.{number}.{names[module]}.{ending}"
         else:
-            theirs = f"{MODERN_GGUF[module]}.{ending}"
+            theirs = f"{names[module]}.{ending}"
         changed += not np.array_equal(tensors.pop(theirs), (tensor + 1 if gemma and "norm" in module else tensor).numpy())
     assert not tensors, tensors.keys()
     report.check(case, "tensors that a GGUF file changes", changed, 0)
@@ -211,7 +226,7 @@ def check_bert_tensors(report, case, config, keys, tensors, weights):
 def check_gguf(report, case, path, folder, config, weights, given, expected, real):
     """As a GGUF file and back: the same hidden states."""
     graft("export", path, "-o", f"{folder}/a.gguf")
-    check_tensors = check_modern_tensors if config["model_type"] in ("modernbert", "gemma3_text") else check_bert_tensors
+    check_tensors = check_modern_tensors if config["model_type"] in ("modernbert", "gemma3_text", "nomic_bert") else check_bert_tensors
     check_tensors(report, case, config, *read_gguf(f"{folder}/a.gguf"), weights)
     graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/b.graft")
     graft("run", f"{folder}/b.graft", *given, "--out", f"{folder}/gguf")
@@ -265,7 +280,8 @@ TEXTS = ["a", "The quick brown fox jumps over", "short one", "a", "x" * 16, "y" 
 
 def check_embeddings(report, case, config, flags):
     """Texts of several lengths in one batch: padding changes nothing."""
-    config = like(config, vocab_size=len(letter_text.IDS), max_position_embeddings=64)
+    config = like(config, vocab_size=len(letter_text.IDS),
+                  **({} if "n_positions" in config else {"max_position_embeddings": 64}))
     weights = encoders.random_weights(config, seed=5, **flags)
     with tempfile.TemporaryDirectory() as folder:
         letter_text.write_model(f"{folder}/letters")
@@ -427,7 +443,7 @@ def main():
         check_vocab_txt(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])
-        if case in ("bert", "roberta_masked", "distilbert_classes", "modern", "embedding_gemma"):
+        if case in ("bert", "roberta_masked", "distilbert_classes", "modern", "embedding_gemma", "nomic"):
             check_embeddings(report, case, *CASES[case])
     return 1 if report.failures else 0
 

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 import decoders
 
 PREFIX = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta.", "camembert": "roberta.",
-          "distilbert": "distilbert.", "electra": "electra.", "modernbert": "model.", "gemma3_text": "model."}
+          "distilbert": "distilbert.", "electra": "electra.", "modernbert": "model.", "gemma3_text": "model.",
+          "nomic_bert": "bert."}
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu,
                "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))}
 
@@ -183,7 +184,58 @@ def embedding_gemma(config, weights, tokens, mask):
     return {"last_hidden_state": norm(x, f"{prefix}norm")}
 
 
+def nomic_shapes(config, alone):
+    prefix, width, ffn = "" if alone else "bert.", config["n_embd"], config["n_inner"]
+    out = {}
+
+    def linear(name, rows, columns, bias):
+        out[f"{name}.weight"] = (rows, columns)
+        if bias:
+            out[f"{name}.bias"] = (rows,)
+
+    def norm(name):
+        out[f"{name}.weight"] = out[f"{name}.bias"] = (width,)
+
+    multiple = config.get("pad_vocab_size_multiple", 1)
+    linear(f"{prefix}embeddings.word_embeddings", -(-config["vocab_size"] // multiple) * multiple, width, False)
+    linear(f"{prefix}embeddings.token_type_embeddings", config["type_vocab_size"], width, False)
+    norm(f"{prefix}emb_ln")
+    for i in range(config["n_layer"]):
+        p = f"{prefix}encoder.layers.{i}."
+        linear(p + "attn.Wqkv", 3 * width, width, config["qkv_proj_bias"])
+        linear(p + "attn.out_proj", width, width, config["qkv_proj_bias"])
+        norm(p + "norm1")
+        for name, rows, columns in (("fc11", ffn, width), ("fc12", ffn, width), ("fc2", width, ffn)):
+            linear(f"{p}mlp.{name}", rows, columns, config["mlp_fc1_bias"])
+        norm(p + "norm2")
+    return out
+
+
+def nomic_bert(config, weights, tokens, mask, types):
+    prefix, width, heads = "" if "emb_ln.weight" in weights else "bert.", config["n_embd"], config["n_head"]
+    dim = width // heads
+    linear = lambda x, name: F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
+    norm = lambda x, name: F.layer_norm(x, (width,), weights[f"{name}.weight"], weights[f"{name}.bias"],
+                                        config["layer_norm_epsilon"])
+    act = {"swiglu": F.silu, "geglu": F.gelu}[config["activation_function"]]
+    count = int(dim * config.get("rotary_emb_fraction", 1))
+    turn = lambda x: decoders.rotate(x, *decoders.frequencies({}, count, config["rotary_emb_base"], None))
+    types = torch.zeros_like(tokens) if types is None else types
+    x = weights[f"{prefix}embeddings.word_embeddings.weight"][tokens]
+    x = norm(x + weights[f"{prefix}embeddings.token_type_embeddings.weight"][types], f"{prefix}emb_ln")
+    for i in range(config["n_layer"]):
+        p = f"{prefix}encoder.layers.{i}."
+        q, k, v = (decoders.split_heads(part, dim) for part in linear(x, p + "attn.Wqkv").chunk(3, -1))
+        mixed = decoders.merge_heads(see(turn(q), turn(k), v, dim ** -0.5, mask, 0))
+        x = norm(x + linear(mixed, p + "attn.out_proj"), p + "norm1")
+        h = linear(x, p + "mlp.fc11") * act(linear(x, p + "mlp.fc12"))
+        x = norm(x + linear(h, p + "mlp.fc2"), p + "norm2")
+    return {"last_hidden_state": x}
+
+
 def shapes(config, alone, pooler):
+    if config["model_type"] == "nomic_bert":
+        return nomic_shapes(config, alone)
     if config["model_type"] in ("modernbert", "gemma3_text"):
         return modern_shapes(config, alone)
     width, _, layers, ffn, _ = sizes(config)
@@ -245,7 +297,7 @@ def random_weights(config, seed, alone=False, pooler=False):
     torch.manual_seed(seed)
     out = {}
     for name, shape in shapes(config, alone, pooler).items():
-        norm = "norm" in name.lower() and name.endswith(".weight")
+        norm = ("norm" in name.lower() or "emb_ln" in name) and name.endswith(".weight")
         out[name] = 1 + 0.2 * torch.randn(shape) if norm else torch.randn(shape) * (0.3 if len(shape) == 1 else 0.5)
     return out
 
@@ -253,6 +305,8 @@ def random_weights(config, seed, alone=False, pooler=False):
 def forward(config, weights, tokens, mask=None, types=None):
     """last_hidden_state, and pooler_output and logits where there are such."""
     kind = config["model_type"]
+    if kind == "nomic_bert":
+        return nomic_bert(config, weights, tokens, torch.ones_like(tokens) if mask is None else mask, types)
     if kind in ("modernbert", "gemma3_text"):
         mask = torch.ones_like(tokens) if mask is None else mask
         return (modern_bert if kind == "modernbert" else embedding_gemma)(config, weights, tokens, mask)

@@ -217,6 +217,24 @@ const TensorNames kDistilBertNames = [] {
   return names;
 }();
 
+const TensorNames kNomicBertNames = [] {
+  TensorNames names = kBertNames;
+  names.positions = "";
+  names.embedding_norm = "bert.emb_ln";
+  names.layer = "bert.encoder.layers.";
+  names.query = names.key = names.value = "";
+  names.query_key_value = "attn.Wqkv";
+  names.attention_output = "attn.out_proj";
+  names.after_attention_norm = "norm1";
+  names.up = "mlp.fc11";
+  names.gate = "mlp.fc12";
+  names.down = "mlp.fc2";
+  names.after_ffn_norm = "norm2";
+  names.pooler = names.class_head = names.token_class_head = "";
+  names.masked_dense = names.masked_norm = names.masked_bias = names.head = "";
+  return names;
+}();
+
 const TensorNames kModernBertNames = [] {
   TensorNames names = kLlamaNames;
   names.embedding = "model.embeddings.tok_embeddings";
@@ -257,6 +275,7 @@ const TensorNames kBertAloneNames = alone(kBertNames);  // also RoBERTa's, whose
 const TensorNames kElectraAloneNames = alone(kElectraNames);
 const TensorNames kDistilBertAloneNames = alone(kDistilBertNames);
 const TensorNames kModernBertAloneNames = alone(kModernBertNames);
+const TensorNames kNomicBertAloneNames = alone(kNomicBertNames);
 const TensorNames kGemmaAloneNames = alone(kGemmaNames);
 
 const TensorNames kGgufNames = {.embedding = "token_embd",

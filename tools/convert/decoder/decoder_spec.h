@@ -86,10 +86,12 @@ extern const TensorNames kRobertaNames;
 extern const TensorNames kDistilBertNames;
 extern const TensorNames kElectraNames;
 extern const TensorNames kModernBertNames;
+extern const TensorNames kNomicBertNames;
 extern const TensorNames kBertAloneNames;
 extern const TensorNames kDistilBertAloneNames;
 extern const TensorNames kElectraAloneNames;
 extern const TensorNames kModernBertAloneNames;
+extern const TensorNames kNomicBertAloneNames;
 extern const TensorNames kGemmaAloneNames;
 extern const TensorNames kGgufNames;
 extern const TensorNames kGgufEncoderNames;  // which have no heads

@@ -15,6 +15,12 @@ void modern_bert(DecoderSpec& spec) {
   spec.encoder = EncoderSpec{.final_norm = true};
 }
 
+void nomic_bert(DecoderSpec& spec) {
+  spec.layer_norm = spec.fused_qkv = spec.residual_norms = true;
+  spec.before_norms = false;
+  spec.encoder = EncoderSpec();
+}
+
 void gemma_embedding(DecoderSpec& spec) { spec.encoder = EncoderSpec{.embedding_norm = false, .final_norm = true}; }
 
 void plain_feed_forward(DecoderSpec& spec, Activation activation) {
@@ -165,6 +171,8 @@ const Family kFamilies[] = {
     bert("electra", "ElectraModel", &kElectraNames, &kElectraAloneNames),
     {"modernbert", "ModernBertModel", "modern-bert", &kModernBertNames, false, false, "modernbert",
      &kModernBertAloneNames, &kGgufEncoderNames, modern_bert},
+    {"nomic_bert", "NomicBertModel", "nomic-bert", &kNomicBertNames, false, false, "nomic_bert", &kNomicBertAloneNames,
+     &kGgufEncoderNames, nomic_bert},
     {"gemma-embedding", "Gemma3TextModel", "gemma-embedding", &kGemmaNames, false, kUnitNorms, "gemma3_text",
      &kGemmaAloneNames, &kGgufNames, gemma_embedding},
 };

@@ -292,6 +292,10 @@ Status GgufReader::read_own() {
     }
     GRAFT_TRY_ASSIGN(spec_.logit_divisor, real("logit_scale", 1));
   }
+  if (const SourceTensor* const types = model_.tensors.find("token_types.weight");
+      spec_.encoder && types != nullptr && types->dims.size() == 2) {
+    spec_.encoder->token_types = types->dims[0];
+  }
   if (arch_ == "modern-bert") {
     spec_.activation = Activation::gelu;
     spec_.norm_bias = has("output_norm.bias");

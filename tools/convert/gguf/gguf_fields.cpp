@@ -117,6 +117,7 @@ constexpr Architecture kArchitectures[] = {
      kYes,
      kYes,
      6},
+    {"nomic-bert", {"{}", {}, R"({"attention.causal": [false]})"}, kNo, kNo, kNo},
     {"modern-bert",
      {R"({"attention.sliding_window": 1, "rope.freq_base_swa": 1})",
       {},

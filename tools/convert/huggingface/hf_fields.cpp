@@ -102,6 +102,16 @@ constexpr FamilyFields kFamilies[] = {
         "rope_parameters": {}, "layer_types": [], "tie_word_embeddings": true, "id2label": null, "num_labels": null})",
       R"(initializer_cutoff_factor mlp_dropout deterministic_flash_attn sparse_prediction sparse_pred_ignore_index
          reference_compile repad_logits_with_grad position_embedding_type layer_norm_eps)"}},
+    {"nomic_bert",
+     {R"({"n_embd": null, "n_head": null, "n_layer": null, "n_inner": null, "n_positions": 8192, "vocab_size": null,
+        "layer_norm_epsilon": 1e-12, "rotary_emb_base": 10000, "rotary_emb_fraction": 1, "rotary_scaling_factor": null,
+        "max_trained_positions": 2048, "activation_function": "swiglu", "qkv_proj_bias": true, "mlp_fc1_bias": true,
+        "mlp_fc2_bias": true, "type_vocab_size": 2, "pad_vocab_size_multiple": 1})",
+      R"(dense_seq_output fused_bias_fc fused_dropout_add_ln parallel_block_tied_norm reorder_and_upcast_attn
+         use_xentropy n_ctx summary_type summary_use_proj summary_activation summary_proj_to_labels
+         summary_first_dropout tie_word_embeddings)",
+      R"({"prenorm": [false], "parallel_block": [false], "use_rms_norm": [false], "causal": [false],
+          "rotary_emb_interleaved": [false], "scale_attn_weights": [true], "scale_attn_by_inverse_layer_idx": [false]})"}},
     {"phi3",
      {R"({"hidden_act": "silu", "rms_norm_eps": 1e-5,
         "rope_theta": 10000, "tie_word_embeddings": false, "original_max_position_embeddings": 4096,
