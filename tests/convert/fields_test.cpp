@@ -163,6 +163,9 @@ std::vector<Json> whole_configs() {
       {kCommon, R"({"model_type": "seed_oss", "attention_bias": true, "attention_out_bias": true, "mlp_bias": false,
          "residual_dropout": 0.1})"},
       {kCommon, R"({"model_type": "arcee", "hidden_act": "silu", "attention_bias": true, "mlp_bias": true})"},
+      {kCommon, R"({"model_type": "ministral3", "sliding_window": 5, "rope_theta": null, "rope_parameters": {
+         "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 2500,
+         "beta_fast": 48.0, "beta_slow": 1.0}})"},
       {kCommon, R"({"model_type": "ernie4_5", "use_bias": true})"},
       {kCommon, R"({"model_type": "nemotron", "rms_norm_eps": null, "norm_eps": 1e-6, "partial_rotary_factor": 0.5,
          "attention_bias": true, "mlp_bias": true})"},
@@ -275,6 +278,39 @@ TEST(ConfigFields, WhatNobodyKnowsIsRefusedByName) {
   refused(2, "rope_scaling", {{"rope_type", "default"}, {"mrope_section", {1, 1}}},
           "\"rope_scaling.mrope_section\" is [1,1]");
   refused(2, "rope_scaling", {{"rope_type", "linear"}}, "\"factor\" of \"rope_scaling\" is missing");
+}
+
+TEST(ConfigFields, AMistralOfTextAndImagesIsItsTextPart) {
+  Json inner = {{"model_type", "ministral3"},
+                {"hidden_size", 24},
+                {"intermediate_size", 40},
+                {"num_hidden_layers", 2},
+                {"num_attention_heads", 6},
+                {"num_key_value_heads", 2},
+                {"head_dim", 8},
+                {"vocab_size", 37},
+                {"max_position_embeddings", 64},
+                {"rope_parameters",
+                 {{"rope_type", "yarn"},
+                  {"rope_theta", 500.0},
+                  {"factor", 4.0},
+                  {"original_max_position_embeddings", 16},
+                  {"llama_4_scaling_beta", 0.1}}}};
+  Json config = {{"model_type", "mistral3"},
+                 {"architectures", {"Mistral3ForConditionalGeneration"}},
+                 {"vision_config", {{"hidden_size", 8}}},
+                 {"spatial_merge_size", 2}};
+  config["text_config"] = inner;
+  const auto read = read_hf_config(config);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->spec.family, "ministral3");
+  EXPECT_EQ(read->spec.context, 16);
+  EXPECT_NE(read->spec.notes.back().find("grow beyond 16 positions"), std::string::npos);
+  inner["rope_parameters"].erase("original_max_position_embeddings");
+  config["text_config"] = inner;
+  expect_sentence(read_hf_config(config).status(), "\"original_max_position_embeddings\" is not.");
+  config["text_config"]["model_type"] = "pixtral";
+  expect_sentence(read_hf_config(config).status(), "is of the type \"pixtral\"");
 }
 
 TEST(ConfigFields, AnElectraTiesNothingThatGraftHas) {

@@ -140,6 +140,9 @@ MORE = {
     "ernie4_5_biased": like(LLAMA, model_type="ernie4_5", head_dim=8, use_bias=True),
     "nemotron": like(LAYERED, model_type="nemotron", hidden_act="relu2", norm_eps=1e-4, **HEADS_OF_8,
                      partial_rotary_factor=0.5, mlp_bias=True),
+    "ministral3": {**{name: value for name, value in LLAMA.items() if name != "rope_theta"}, "model_type": "ministral3",
+                   "head_dim": 8, "rope_parameters": {**YARN, "rope_theta": 500.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                                      "llama_4_scaling_beta": 0.1}},
     "minicpm": like(LLAMA, model_type="minicpm", scale_emb=3, scale_depth=1.4, dim_model_base=6, tie_word_embeddings=True),
 }
 # Two are enough to see that numbers of 16 bits arrive; they are exact in f32.
@@ -238,7 +241,7 @@ MORE_ARCHITECTURES = {"gpt_neox": "gptneox", "phi": "phi2", "cohere": "command-r
 MORE_NAMES = {"attn_norm": "attn_norm", "ffn_norm": "ffn_norm", "q": "attn_q", "k": "attn_k", "v": "attn_v", "qkv": "attn_qkv",
               "o": "attn_output", "gate": "ffn_gate", "up": "ffn_up", "gate_up": "ffn_up", "down": "ffn_down",
               "after_attn": "post_attention_norm", "after_ffn": "post_ffw_norm"}
-NO_GGUF = {"gptj": "cannot be written", "opt": "cannot be written", "glm": "cannot be written", "exaone4": "cannot be written",
+NO_GGUF = {"gptj": "cannot be written", "opt": "cannot be written", "glm": "cannot be written", "exaone4": "cannot be written", "ministral3": "cannot be written",
            "gemma": "biases of queries", "starcoder2_window": "without biases", "opt_unbiased": "cannot be written",
            "cohere2_listed": "biases of queries", "exaone4_small": "cannot be written", "arcee_biased": "biases of queries",
            "seed_oss_biased": "a bias of the attention's output", "ernie4_5_biased": "biases of queries"}

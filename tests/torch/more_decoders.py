@@ -47,6 +47,7 @@ FAMILIES = {
     "ernie4_5": {"names": LLAMA, "interleaved": True},
     "nemotron": {"names": LLAMA, "norm": "layer1p", "plain_mlp": True},
     "minicpm": {"names": LLAMA},
+    "ministral3": {"names": LLAMA},
 }
 
 
@@ -110,7 +111,7 @@ def rotary(config, dim):
     if config["model_type"] == "gpt_neox":
         return int(dim * config.get("rotary_pct", 0.25)), config.get("rotary_emb_base", 10000.0)
     default = 0.5 if config["model_type"] in ("phi", "glm", "glm4", "nemotron") else 1
-    return int(dim * config.get("partial_rotary_factor", default)), config.get("rope_theta", 10000.0)
+    return int(dim * config.get("partial_rotary_factor", default)), config.get("rope_theta", config.get("rope_parameters", {}).get("rope_theta", 10000.0))
 
 
 def relu_squared(x):
@@ -168,7 +169,7 @@ def forward(config, w, tokens):
             q, k = norm(q, p + "self_attn.q_norm"), norm(k, p + "self_attn.k_norm")
         still = family.get("global_still") and config.get("sliding_window") and not window
         if "positions" not in names and not still:
-            scaling = None if kind == "olmo3" and window else config.get("rope_scaling")
+            scaling = None if kind == "olmo3" and window else config.get("rope_scaling", config.get("rope_parameters"))
             inverse, magnitude = decoders.frequencies(config, count, theta, scaling)
             q, k = (decoders.rotate(part, inverse, magnitude, family.get("interleaved", False)) for part in (q, k))
         mixed = linear(decoders.merge_heads(decoders.attend(q, k, v, dim ** -0.5, window)), p + names["o"])

@@ -160,6 +160,7 @@ const Family kFamilies[] = {
     described("exaone4", "Exaone4ForCausalLM", kNoGguf, &kGemmaNames, exaone4),
     named(described("seed_oss", "SeedOssForCausalLM", "seed_oss", &kLlamaNames, as_llama), &kGgufSeedNames),
     neighbours(described("arcee", "ArceeForCausalLM", "arcee", &kLlamaNames, arcee)),
+    described("ministral3", "Ministral3ForCausalLM", kNoGguf, &kLlamaNames, as_llama),
     interleaved(described("ernie4_5", "Ernie4_5ForCausalLM", "ernie4_5", &kLlamaNames, as_llama)),
     unit_norms(described("nemotron", "NemotronForCausalLM", "nemotron", &kLlamaNames, nemotron)),
     neighbours(described("minicpm", "MiniCPMForCausalLM", "minicpm", &kLlamaNames, as_llama)),

@@ -453,12 +453,16 @@ std::string_view class_of(const Json& config) {
 Result<HfModel> read_hf_config(const Json& config) {
   const std::string_view type = string_member(config, "model_type");
   if (type.empty()) return corrupt("\"model_type\" is missing or not a string; ", family_names(), " are supported.");
-  if (type == "gemma3") {
+  if (type == "gemma3" || type == "mistral3") {
     const Json* text = member(config, "text_config");
     if (text == nullptr || !text->is_object()) return corrupt("\"text_config\" is missing.");
     GRAFT_TRY(refuse_quantized(config));
     GRAFT_TRY(check_outer_fields(config, type));
-    return read_decoder(*text, "gemma3", "text_config");
+    if (type == "gemma3") return read_decoder(*text, "gemma3", "text_config");
+    const std::string_view inner = string_member(*text, "model_type");
+    if (inner == "mistral" || inner == "ministral3") return read_decoder(*text, inner, "text_config");
+    return unsupported("The text part of a mistral3 is of the type \"", shown(inner),
+                       "\"; mistral and ministral3 are supported.");
   }
   if (type == "gemma3_text") {
     return read_decoder(config,

@@ -191,6 +191,9 @@ constexpr FamilyFields kFamilies[] = {
      {R"({"hidden_act": "relu2", "rms_norm_eps": 1e-5, "rope_theta": 10000, "attention_bias": false,
         "mlp_bias": false, "tie_word_embeddings": false})",
       "pretraining_tp"}},
+    {"ministral3",
+     {R"({"num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 1000000,
+        "sliding_window": null, "tie_word_embeddings": false})"}},
     {"ernie4_5",
      {R"({"num_key_value_heads": 2, "head_dim": 128, "hidden_act": "silu", "rms_norm_eps": 1e-5,
         "rope_theta": 500000, "use_bias": false, "tie_word_embeddings": true})",
@@ -246,7 +249,7 @@ constexpr RopeFields kRopes[] = {
 constexpr KnownFields kAroundText = {
     R"({"text_config": {}})",
     R"(vision_config audio_config mm_tokens_per_image boi_token_index eoi_token_index image_token_index boi_token_id
-       eoi_token_id image_token_id tie_word_embeddings hidden_size)"};
+       eoi_token_id image_token_id projector_hidden_act multimodal_projector_bias spatial_merge_size vision_feature_layer tie_word_embeddings hidden_size)"};
 
 KnownFields fields_of(std::string_view family) {
   const auto* const found = std::ranges::find(kFamilies, family, &FamilyFields::family);

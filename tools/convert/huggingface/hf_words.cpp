@@ -66,6 +66,23 @@ Status read_gemma_activation(const Json& config, DecoderSpec& spec) {
 /// Its words for a gate and its activation.
 constexpr std::array<std::array<const char*, 2>, 2> kGated = {{{"swiglu", "silu"}, {"geglu", "gelu"}}};
 
+constexpr const char* kRopeKeys[] = {"rope_parameters", "rope_scaling"};
+constexpr const char* kGrowth = "llama_4_scaling_beta";  // of queries, with positions beyond the rope's old context
+
+Status read_ministral3(const Json& config, DecoderSpec& spec) {
+  if (number_member(config, kGrowth, 0) == 0) return {};
+  for (const char* key : kRopeKeys) {
+    const Json* const rope = member(config, key);
+    if (rope == nullptr || member(*rope, "original_max_position_embeddings") == nullptr) continue;
+    GRAFT_TRY_ASSIGN(const std::int64_t old, size_of(*rope, "original_max_position_embeddings"));
+    spec.context = std::min(spec.context, old);
+    spec.notes.push_back(
+        cat("Its queries grow beyond ", old, " positions (\"", kGrowth, "\"); graft keeps to those within."));
+    return {};
+  }
+  return corrupt("\"", kGrowth, "\" is there and \"original_max_position_embeddings\" is not.");
+}
+
 Status read_nomic_bert(const Json& config, DecoderSpec& spec) {
   if (flag_member(config, "mlp_fc1_bias", false) != flag_member(config, "mlp_fc2_bias", false)) {
     return unsupported("\"mlp_fc1_bias\" and \"mlp_fc2_bias\" differ; graft has biases of both or of none.");
@@ -126,6 +143,11 @@ Json in_common_words(const Json& config, std::string_view family) {
       if (given == own) out["hidden_act"] = common;
     }
   }
+  for (const char* key : kRopeKeys) {
+    if (family != "ministral3" || !out.contains(key) || !out[key].is_object() || !out[key].contains(kGrowth)) continue;
+    out[kGrowth] = out[key][kGrowth];
+    out[key].erase(kGrowth);
+  }
   // Four times as wide, where the file does not say.
   if (family == "gptj" && member(out, "intermediate_size") == nullptr && out.contains("hidden_size") &&
       out["hidden_size"].is_number_integer()) {
@@ -166,6 +188,7 @@ Status read_own_fields(const Json& config, DecoderSpec& spec) {
   if (family == "glm" || family == "glm4") spec.attention_output_bias = false;
   if (family == "seed_oss") spec.attention_output_bias = flag_member(config, "attention_out_bias", false);
   if (family == "gemma") return read_gemma_activation(config, spec);
+  if (family == "ministral3") return read_ministral3(config, spec);
   if (family == "nomic_bert") return read_nomic_bert(config, spec);
   if (family == "minicpm") return read_minicpm(config, spec);
   if (family == "cohere" || family == "cohere2") return read_cohere(config, spec);

@@ -117,10 +117,11 @@ Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector
   if (source.gguf) {
     GRAFT_TRY_ASSIGN(config, write_hf_config(source.spec));
   }
-  if (const auto text = config.find("text_config"); text != config.end() && config["model_type"] == "gemma3") {
+  if (const auto text = config.find("text_config"); text != config.end() && text->is_object()) {
     OrderedJson inner = *text;  // of a model of text and images, the part that there is
-    inner["model_type"] = "gemma3_text";
-    inner["architectures"] = {"Gemma3ForCausalLM"};
+    const Family& family = *find_family(source.spec.family);
+    inner["model_type"] = family.model_type;
+    inner["architectures"] = {family.class_name};
     config = std::move(inner);
   }
   if (!source.spec.encoder) config["tie_word_embeddings"] = source.spec.tied;
