@@ -126,6 +126,7 @@ MORE = {
                            layer_types=["full_attention", "sliding_attention"]),
     "glm": like(LLAMA, model_type="glm", head_dim=8, attention_bias=True),
     "glm4": like(LLAMA, model_type="glm4", head_dim=8, attention_bias=True),
+    "olmo": like(LAYERED, model_type="olmo", tie_word_embeddings=True),
     "olmo3": like(LLAMA, model_type="olmo3", num_hidden_layers=5, sliding_window=4, rope_scaling=YARN),
     "exaone4": like(LLAMA, model_type="exaone4", num_hidden_layers=5, sliding_window=4, head_dim=6),
     "exaone4_small": like(LLAMA, model_type="exaone4", sliding_window=None, rope_scaling={
@@ -264,7 +265,7 @@ def rows_of_gguf(config, name, tensor):
     if kind == "gpt_neox" and "query_key_value" in name:
         return torch.cat([tensor.unflatten(0, (heads, 3, dim))[:, i].flatten(0, 1) for i in range(3)])
     count = heads if "q_proj" in name else kv if "k_proj" in name else 0
-    if kind in ("arcee", "minicpm") and count:  # halves become neighbours
+    if kind in ("arcee", "minicpm", "olmo") and count:  # halves become neighbours
         return tensor.unflatten(0, (count, 2, dim // 2)).transpose(1, 2).flatten(0, 2)
     return tensor
 

@@ -25,7 +25,7 @@ GLM = {**LLAMA, "gate_up": "mlp.gate_up_proj"}
 GLM4 = {**GLM, "after_attn": "post_self_attn_layernorm", "after_ffn": "post_mlp_layernorm"}
 OLMO3 = {**LLAMA, "after_attn": "post_attention_layernorm", "after_ffn": "post_feedforward_layernorm"}
 
-# norm: rms, layer, layer1p (weight + 1), plain (without bias); block: serial, parallel (one norm), two (parallel, two
+# norm: rms, layer, layer1p (weight + 1), plain (without bias), bare (without weight); block: serial, parallel (one norm), two (parallel, two
 # norms), after (norms of what is added only); bias: of queries, keys and values; of the attention's output; of the rest.
 FAMILIES = {
     "gemma": {"names": LLAMA, "norm": "rms1p", "act": "gelu_pytorch_tanh"},
@@ -40,6 +40,7 @@ FAMILIES = {
     "cohere2": {"names": LLAMA, "norm": "plain", "block": "parallel", "interleaved": True, "every": 4, "global_still": True},
     "glm": {"names": GLM, "interleaved": True},
     "glm4": {"names": GLM4, "interleaved": True},
+    "olmo": {"names": LLAMA, "norm": "bare"},
     "olmo3": {"names": OLMO3, "block": "after", "qk": "whole", "every": 4},
     "exaone4": {"names": OLMO3, "block": "after", "qk": "head", "every": 4, "global_still": True},
     "seed_oss": {"names": LLAMA},
@@ -126,7 +127,10 @@ def forward(config, w, tokens):
     linear = lambda x, name: F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
 
     def norm(x, name):
-        how, weight = family.get("norm", "rms"), w[name + ".weight"]
+        how = family.get("norm", "rms")
+        if how == "bare":
+            return F.layer_norm(x, x.shape[-1:], eps=epsilon(config))
+        weight = w[name + ".weight"]
         if how.startswith("rms"):
             return decoders.rms_norm(x, weight + (how == "rms1p"), epsilon(config))
         return F.layer_norm(x, x.shape[-1:], weight + (how == "layer1p"), w.get(name + ".bias"), epsilon(config))
@@ -204,6 +208,8 @@ def random_weights(config, seed):
             out[name + ".bias"] = torch.randn(rows) * 0.2
 
     def norm(name, size=width):
+        if how == "bare":
+            return
         out[name + ".weight"] = torch.randn(size) * 0.3 + (0 if how.endswith("1p") else 1)
         if how in ("layer", "layer1p"):
             out[name + ".bias"] = torch.randn(size) * 0.2

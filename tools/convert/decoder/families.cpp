@@ -68,6 +68,11 @@ void glm4(DecoderSpec& spec) {
   spec.after_norms = true;
 }
 
+void olmo(DecoderSpec& spec) {
+  spec.layer_norm = true;
+  spec.norm_weight = spec.norm_bias = false;
+}
+
 void olmo3(DecoderSpec& spec) {
   spec.before_norms = false;
   spec.after_norms = spec.whole_query_key_norm = true;
@@ -156,6 +161,7 @@ const Family kFamilies[] = {
     interleaved(described("cohere2", "Cohere2ForCausalLM", "cohere2", &kLlamaNames, cohere)),
     interleaved(described("glm", "GlmForCausalLM", kNoGguf, &kGlmNames, glm)),
     interleaved(described("glm4", "Glm4ForCausalLM", "glm4", &kGlmNames, glm4)),
+    neighbours(described("olmo", "OlmoForCausalLM", "olmo", &kLlamaNames, olmo)),
     described("olmo3", "Olmo3ForCausalLM", "olmo2", &kGemmaNames, olmo3),
     described("exaone4", "Exaone4ForCausalLM", kNoGguf, &kGemmaNames, exaone4),
     named(described("seed_oss", "SeedOssForCausalLM", "seed_oss", &kLlamaNames, as_llama), &kGgufSeedNames),

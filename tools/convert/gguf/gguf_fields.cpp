@@ -65,6 +65,7 @@ constexpr Architecture kArchitectures[] = {
      kNo,
      kNo,
      4},
+    {"olmo", {}},
     {"gemma", {}, kNo, kNo, kNo, kYes},
     {"gptneox", {R"({"use_parallel_residual": true})"}, kYes, kYes, kYes, kNo, kYes},
     {"phi2", {}, kYes, kYes, kYes, kNo, kYes},

@@ -185,6 +185,7 @@ Status read_own_fields(const Json& config, DecoderSpec& spec) {
   }
   if (family == "phi") spec.qkv_bias = spec.attention_output_bias = spec.ffn_bias = true;
   if (family == "gptj") spec.ffn_bias = true;
+  if (family == "olmo") spec.epsilon = 1e-5;  // which no field says
   if (family == "glm" || family == "glm4") spec.attention_output_bias = false;
   if (family == "seed_oss") spec.attention_output_bias = flag_member(config, "attention_out_bias", false);
   if (family == "gemma") return read_gemma_activation(config, spec);
