@@ -45,3 +45,10 @@ clean_debian() {
   cp -a "$original/." "$clean/"
   mkdir "$clean/try"
 }
+
+# page_line PACKAGE: the line by which docs/start/install.md installs this package.
+page_line() {
+  line=$(sed -n "s/^| $1 | .* | \`\(.*\)\` |\$/\1/p" "$(dirname "$0")/../../docs/start/install.md")
+  [ -n "$line" ] || { echo "docs/start/install.md has no line for the $1." >&2; return 1; }
+  printf '%s\n' "$line"
+}

@@ -9,9 +9,8 @@
 # Parts that cannot be made here are named at the end, with the reason. GRAFT_RELEASE_PARTS chooses among "amd64 arm64 deb
 # wheel aar"; GRAFT_RELEASE_BUILD is the folder of the builds (default: build/release-VERSION). The same sources and packages
 # give the same bytes; times come from SOURCE_DATE_EPOCH (default: the last commit's). What is needed: see linux.sh.
-# Not finished, as linux.sh is not: only sbom.py and the packing of the wheel were tried on parts of a build.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 version=$1
@@ -98,7 +97,7 @@ if has aar; then
   fi
 fi
 
-(cd "$out" && rm -f SHA256SUMS && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS.part &&
+(cd "$out" && find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS.part &&
   mv SHA256SUMS.part SHA256SUMS)
 cat "$out/SHA256SUMS"
 [ -z "$left_out" ] || printf 'Left out:\n%s' "$left_out"
