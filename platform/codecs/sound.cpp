@@ -65,7 +65,7 @@ Result<media::Sound> decode_sound(Bytes file, const media::Limits& limits) {
   if (!sound) {
     std::string why = sf_strerror(nullptr);
     while (!why.empty() && (why.back() == '.' || why.back() == '\n')) why.pop_back();
-    return corrupt("is damaged: ", why, ".");
+    return corrupt("is damaged, or its encoding is not supported: ", why, ".");
   }
   if (info.channels <= 0 || info.channels > 64 || info.samplerate <= 0 || info.samplerate > 1 << 20 ||
       info.frames <= 0) {

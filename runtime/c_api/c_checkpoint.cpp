@@ -16,8 +16,6 @@ Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options
   if (given.folder == nullptr) return invalid("A checkpoint needs a folder.");
   out.folder = given.folder;
   out.every = given.every;
-  GRAFT_TRY(expect_one_or_more(given.journal_every, "graft_checkpoint_options.journal_every"));
-  GRAFT_TRY(expect_one_or_more(given.keep, "graft_checkpoint_options.keep"));
   out.journal = {.every = given.journal_ms != 0 ? 0 : given.journal_every, .max_delay_ms = given.journal_ms};
   out.keep = given.keep;
   out.resume = given.resume != 0;

@@ -337,7 +337,6 @@ graft_status graft_data_add_reference_with(graft_data_set* set, graft_model* mod
     GRAFT_TRY_ASSIGN(const graft_reference_options asked, read_options(given, "graft_reference_options"));
     if constexpr (kHasText && kHasTraining) {
       ReferenceOptions options;
-      GRAFT_TRY(expect_one_or_more(asked.batch, "graft_reference_options.batch"));
       options.batch = asked.batch;
       GRAFT_TRY_ASSIGN(options.precision, read_precision(asked.precision));
       GRAFT_TRY_ASSIGN(options.bindings, read_bindings(asked.bindings, asked.binding_count));

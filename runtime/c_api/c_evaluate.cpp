@@ -233,15 +233,8 @@ graft_status graft_trainer_observe(graft_trainer* trainer, const graft_evaluatio
     }
     watch.patience = given.patience;
     watch.factor = given.factor;
-    if (!(watch.factor > 0 && watch.factor < 1)) {
-      return invalid("The factor ", watch.factor, " of the plateau must lie between 0 and 1.");
-    }
     std::optional<train::Metric> stop;
     GRAFT_TRY(metric_of(given.early_stop, stop));
-    if (!(given.min_delta >= 0) || !std::isfinite(given.min_delta)) {
-      return invalid("min_delta is ", given.min_delta, "; it must be 0 or more.");
-    }
-    if (given.stop_patience == 0) return invalid("stop_patience is 0; it must be 1 or more.");
     if (stop) watch.early_stop = {*stop, given.stop_patience, given.min_delta};
     GRAFT_TRY(metric_of(given.best, watch.best));
     const auto before = run.state();

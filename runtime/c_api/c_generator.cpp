@@ -130,7 +130,6 @@ graft_status graft_generator_create(graft_model* model, const graft_generator_op
     GRAFT_TRY_ASSIGN(const graft_generator_options given, read_options(options, "graft_generator_options"));
     GeneratorOptions wanted;
     wanted.context = given.context;
-    GRAFT_TRY(expect_one_or_more(given.prefill, "graft_generator_options.prefill"));
     wanted.prefill = given.prefill;
     wanted.plan.budget = given.budget;
     wanted.prompt_lookup = given.prompt_lookup;

@@ -16,8 +16,6 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     GRAFT_TRY_ASSIGN(const graft_loader_options given, read_options(options, "graft_loader_options"));
     if (set->has_loader()) return invalid("The data set has a loader already; a set has one at a time.");
     data::LoaderOptions wanted;
-    GRAFT_TRY(expect_one_or_more(given.batch, "graft_loader_options.batch"));
-    GRAFT_TRY(expect_one_or_more(given.shuffle_buffer, "graft_loader_options.shuffle_buffer"));
     wanted.batch = given.batch;
     wanted.seed = given.seed;
     wanted.shuffle = given.in_order == 0;

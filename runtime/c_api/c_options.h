@@ -6,13 +6,14 @@
 
 #include "graft/graft.h"
 #include "interface/defaults.h"
+#include "interface/ranges.h"
 #include "platform/base/status.h"
 #include "runtime/core/shape.h"
 
 namespace graft::c_api {
 
-/// A copy of the caller's options. Fields that the struct of an older program lacks, or all fields if `given` is NULL,
-/// are those of `options`.
+/// A copy of the caller's options, whose numbers are in their ranges. Fields that the struct of an older program lacks,
+/// or all fields if `given` is NULL, are those of `options`.
 template <typename Options>
 Result<Options> read_options(const Options* given, const char* name, Options options = defaults<Options>()) {
   if (given == nullptr) return options;
@@ -21,13 +22,8 @@ Result<Options> read_options(const Options* given, const char* name, Options opt
                    sizeof(Options), " bytes.");
   }
   std::memcpy(&options, given, given->struct_size);
+  GRAFT_TRY(check_ranges(options));
   return options;
-}
-
-/// Refuses a count of 0.
-inline Status expect_one_or_more(std::uint64_t value, const char* field) {
-  if (value != 0) return ok_status();
-  return invalid(field, " is 0; it must be 1 or more.");
 }
 
 /// What write_info() asks of the struct, before anything is done that it would tell of.

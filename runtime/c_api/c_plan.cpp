@@ -80,7 +80,6 @@ Status check_options(const graft_plan_options& given) {
     return invalid("A plan is of a training step or of a session, not of both.");
   }
   if (given.curve != 0 && given.training == nullptr) return invalid("The curve is of a training step.");
-  GRAFT_TRY(expect_one_or_more(given.workers, "graft_plan_options.workers"));
   if (given.workers > 1 && given.training == nullptr) return invalid("Several workers take a training step.");
   if (given.workers > 1 && given.figures != nullptr) {
     return invalid("The time of several workers is not estimated: what the network takes is not known.");

@@ -24,9 +24,15 @@ Result<std::vector<train::ParameterGroup>> read_groups(const graft_trainer_optio
   for (std::size_t i = 0; i < count; ++i) {
     const graft_parameter_group& given = groups[i];
     if (given.pattern == nullptr) return invalid("The pattern of parameter group ", i, " is NULL.");
+    GRAFT_TRY(check_ranges(given).with_context(cat("Parameter group ", i)));
     train::ParameterGroup& group = out.emplace_back(train::ParameterGroup{.pattern = given.pattern});
     group.learning_rate_scale = given.learning_rate_scale;
-    if (given.weight_decay != -1) group.weight_decay = given.weight_decay;
+    if (given.weight_decay == -1) continue;
+    if (given.weight_decay < 0) {
+      return invalid("The weight decay of parameter group ", i, " is ", given.weight_decay,
+                     "; it must be -1 or 0 or more.");
+    }
+    group.weight_decay = given.weight_decay;
   }
   return out;
 }

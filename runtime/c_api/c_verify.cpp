@@ -18,7 +18,6 @@ graft_status graft_model_verify(graft_model* model, const graft_verify_options* 
     GRAFT_TRY_ASSIGN(const Bindings bound, read_bindings(given.bindings, given.binding_count));
     GRAFT_TRY_ASSIGN(const Bindings bindings, complete_bindings(model->model, bound, true));
     const double tolerance = given.tolerance;
-    if (!(tolerance >= 0)) return invalid("The tolerance is ", tolerance, "; it must be 0 or more.");
     GRAFT_TRY_ASSIGN(gpu::Device * device, device_of(*model->context));
     const auto tell = [&](const NodeVerdict& verdict, std::size_t done, std::size_t total) -> Status {
       ++seen;

@@ -42,17 +42,6 @@ std::string named(const Hash128& base, const std::string& file) {
 
 Status check_options(const MakeOptions& options) {
   if (options.samples == 0) return invalid("A delta of 0 samples weighs nothing.");
-  if (options.room == 0) return invalid("There must be room for one client at least.");
-  if (options.fixed_bits > kMaxFixedBits) {
-    return invalid("Integers of ", options.fixed_bits, " bits behind the point; at most ", kMaxFixedBits,
-                   " are allowed.");
-  }
-  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm)) {
-    return invalid("A norm to clip to of ", options.clip_norm, "; a positive number is wanted.");
-  }
-  if (!(options.noise >= 0) || !std::isfinite(options.noise)) {
-    return invalid("A noise multiplier of ", options.noise, "; a positive number is wanted.");
-  }
   if (options.noise > 0 && options.clip_norm == 0) {
     return invalid("Noise hides a client only where the delta's norm has a bound: clip it, too.");
   }

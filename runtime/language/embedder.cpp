@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::uint32_t kUsualLength = 512;
 constexpr std::uint32_t kShortest = 16;  ///< that a group of texts is padded to
-constexpr std::uint32_t kMostTexts = 1 << 16;
 constexpr std::string_view kPool = "graft/pool";
 constexpr std::string_view kEmbedding = "graft/embedding";
 
@@ -43,9 +42,6 @@ Result<std::unique_ptr<Embedder>> Embedder::create(gpu::Device& device, const Mo
   GRAFT_TRY(model.check_before_use());
   std::unique_ptr<Embedder> out(new Embedder());
   out->options_ = options;
-  if (options.batch == 0 || options.batch > kMostTexts) {
-    return invalid("The batch is ", options.batch, " texts; it must be 1 to ", kMostTexts, ".");
-  }
   const std::uint32_t made_for = context_of(model).value_or(kUsualLength);
   out->length_ = options.length != 0 ? options.length : std::min(made_for, kUsualLength);
   if (context_of(model) && out->length_ > made_for) {

@@ -11,6 +11,7 @@
 
 #include "runtime/c_api/c_handles.h"
 #include "runtime/c_api/c_options.h"
+#include "runtime/c_api/c_trainer.h"
 #include "tests/support/c_api.h"
 #include "tests/support/state_hash.h"
 
@@ -249,6 +250,45 @@ TEST_F(CApiSafety, OptionsThatAreNullOrOfAnOlderProgramAreTheDefaults) {
   ASSERT_EQ(open_trainer(options_of(GRAFT_ADAMW, 1, 0)), GRAFT_OK) << h_.message();
   EXPECT_EQ(graft_checkpoint_open(h_.trainer, &zeroed, nullptr), GRAFT_INVALID_ARGUMENT);
   EXPECT_TRUE(contains(h_.message(), "journal_every is 0; it must be 1 or more")) << h_.message();
+}
+
+TEST_F(CApiSafety, NumbersOutOfTheirRangeAreRefused) {
+  const auto said = [](auto change) {
+    graft_trainer_options options = c_api::default_graft_trainer_options(GRAFT_ADAMW);
+    change(options);
+    return c_api::read_trainer_options(&options).status().message();
+  };
+  EXPECT_EQ(said([](auto&) {}), "");
+  EXPECT_EQ(said([](auto& o) { o.beta1 = 0; }), "") << "an end that belongs to it";
+  EXPECT_EQ(said([](auto& o) { o.beta2 = 1; }), "graft_trainer_options.beta2 is 1; it must be in [0, 1).");
+  EXPECT_NE(said([](auto& o) { o.beta2 = 1 - 1e-12; }), "") << "1 as a float";
+  EXPECT_EQ(said([](auto& o) { o.beta2 = 1 - 1e-6; }), "");
+  EXPECT_EQ(said([](auto& o) { o.learning_rate = std::nan(""); }),
+            "graft_trainer_options.learning_rate is nan; it must be in [0, 1e+30].");
+  EXPECT_NE(said([](auto& o) { o.rise = 0; }), "") << "an open end";
+  EXPECT_EQ(said([](auto& o) { o.clip_threshold = 1e-12; }), "") << "an end that is no float";
+  EXPECT_EQ(said([](auto& o) { o.step_size = 0; }), "graft_trainer_options.step_size is 0; it must be 1 or more.");
+  EXPECT_EQ(said([](auto& o) { o.max_time = -1; }),
+            "graft_trainer_options.max_time is -1; it must be a number of 0 or more.");
+  EXPECT_NE(said([](auto& o) { o.max_time = HUGE_VAL; }), "");
+  EXPECT_EQ(said([](auto& o) { o.class_axis = GRAFT_AXIS_OF_LABELS; }), "") << "a word outside the range";
+  EXPECT_NE(said([](auto& o) { o.class_axis = 8; }), "");
+  graft_server_options server = c_api::defaults<graft_server_options>();
+  server.tau = 0;
+  EXPECT_EQ(c_api::check_ranges(server).message(), "graft_server_options.tau is 0; it must be a number above 0.");
+
+  graft_parameter_group group = c_api::defaults<graft_parameter_group>();
+  group.pattern = "fc1.*";
+  group.learning_rate_scale = -1;
+  graft_trainer_options options = c_api::default_graft_trainer_options(GRAFT_ADAMW);
+  options.groups = &group;
+  options.group_count = 1;
+  EXPECT_EQ(c_api::train_options_of(options).status().message(),
+            "Parameter group 0: graft_parameter_group.learning_rate_scale is -1; it must be in [0, 1e+30].");
+  group.learning_rate_scale = 1;
+  group.weight_decay = -0.5;
+  EXPECT_EQ(c_api::train_options_of(options).status().message(),
+            "The weight decay of parameter group 0 is -0.5; it must be -1 or 0 or more.");
 }
 
 TEST_F(CApiSafety, StructsOfTheWrongSizeAreRefusedBeforeAnythingRuns) {

@@ -131,6 +131,18 @@ class EvaluationTest(cli.CliTest):
         text = self.graft("compare", "mlp.graft", "new.graft", "--data", "npy:x.npy,y.npy")
         self.assertIn("McNemar", text)
 
+    def test_compare_of_many_classes_lists_those_that_changed_most(self):
+        self.labels([i % 30 for i in range(self.count)])
+        for name, seed in (("old.graft", 1), ("new.graft", 2)):
+            self.graft("resize", "mlp.graft", "--classes", 30, "--replace", "--seed", seed, "-o", name)
+        compare = ["compare", "old.graft", "new.graft", "--data", "npy:x.npy,y.npy"]
+        rows = json.loads(self.graft(*compare, "--json"))["comparison"]["classes"]
+        self.assertEqual(len(rows), 30)
+        lines = self.graft(*compare).splitlines()
+        head = lines.index("The 20 classes of 30 that changed most (--json lists all):")
+        most = sorted(rows, key=lambda row: -abs(row["new_right"] - row["old_right"]))[:20]
+        self.assertEqual([int(line.split()[0]) for line in lines[head + 2:head + 22]], [row["class"] for row in most])
+
     def bytes_of(self, name):
         with open(self.path(name), "rb") as file:
             return file.read()

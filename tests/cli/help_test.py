@@ -29,6 +29,12 @@ class HelpTest(cli.CliTest):
             self.assertEqual(said, len(known - listed), command)
             self.assertRegex(self.graft(command, "--help"), rf"Examples?:\n  graft {command} ")
 
+    def test_every_command_takes_help_all(self):
+        commands = re.findall(r"^  ([a-z]+) ", self.graft("--help").split("Subcommands:")[1], flags=re.M)
+        self.assertGreater(len(commands), 20)
+        for command in [*([name] for name in commands), ["checkpoint", "list"], ["delta", "make"]]:
+            self.assertIn("--help", self.graft(*command, "--help-all"), command)
+
     def test_each_flag_of_train_is_in_a_group(self):
         groups = self.groups("train", "--help-all")
         self.assertEqual(groups.pop("Options"), ["--help", "--help-all"])

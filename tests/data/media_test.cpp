@@ -470,6 +470,10 @@ TEST_F(Media, SoundsOfAllWidthsAtOneRate) {
   std::byte* const out[] = {a.data(), b.data()};
   EXPECT_NE(cut->read(last, out).status().message().find("four.wav\" is damaged: it has 56 bytes of sound where"),
             std::string::npos);
+  std::string other = contents("pcm16.wav");
+  folder_.write("c/four.wav", other.replace(20, 2, "\x61\x01"));  // the format tag of Windows Media
+  EXPECT_NE(opened("wav:" + folder_.path())->read(last, out).status().message().find("its encoding is not supported"),
+            std::string::npos);
 }
 
 TEST(Sound, LogMelIsTheSumOfADirectTransform) {

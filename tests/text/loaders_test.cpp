@@ -293,6 +293,12 @@ TEST(DamagedTokenizers, SentencePiece) {
     if (tokenizer.ok()) (void)tokenizer->encode("Once upon a time");
   }
   EXPECT_GT(refused, 100);
+  // A denormalizer_spec with a map of characters, and without one.
+  const auto rewrites = load(good + std::string("\x2a\x03\x12\x01x", 5));
+  EXPECT_EQ(rewrites.status().message(),
+            "While reading the SentencePiece model: A tokenizer that rewrites decoded text (denormalizer_spec) is not "
+            "supported.");
+  EXPECT_TRUE(load(good + std::string("\x2a\x02\x12\x00", 4)).ok());
 }
 
 TEST(DamagedTokenizers, Json) {

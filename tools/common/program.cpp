@@ -1,5 +1,6 @@
 #include "tools/common/program.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -45,6 +46,8 @@ int run_command(CLI::App& app, const Command& command, std::vector<std::string> 
   CLI::App* const sub = app.get_subcommand(command.name);
   const Action action = command.add(*sub);
   arrange_help(*sub, command.help, arguments);
+  // Where --help lists all options.
+  if (command.help.common.empty()) std::ranges::replace(arguments, std::string("--help-all"), std::string("--help"));
   try {
     if (complete != nullptr) {
       auto completed = complete(*sub, arguments);

@@ -208,3 +208,18 @@ def init(struct, enums, key=None):
         if own:
             lines += [f"    case {constant.c_name}:", *[f"      {assign}" for assign in own], "      break;"]
     return lines + ["    default: break;", "  }", "  return out;", "}"]
+
+
+def ranges(struct):
+    """A function that refuses numbers out of their range."""
+    ends = [f for f in struct.fields if f.range]
+    if not ends:
+        return []
+    lines = ["template <>", f"inline Status check_ranges(const {struct.name}& o) {{", "  const Number numbers[] = {"]
+    for f in ends:
+        low, high = (end.replace("inf", "kInfinity") for end in (f.range.low, f.range.high))
+        value = f"static_cast<double>(o.{f.name})"
+        if f.default.startswith("GRAFT_"):  # a word outside the range
+            value = f"o.{f.name} == {f.default} ? {low} : {value}"
+        lines.append(f'      {{"{f.name}", {value}, {low}, {high}, {str(f.range.low_open).lower()}, {str(f.range.high_open).lower()}}},')
+    return lines + ["  };", f'  return check_numbers("{struct.name}", numbers);', "}", ""]

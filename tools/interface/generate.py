@@ -42,6 +42,8 @@ def files(description, declarations):
         defaults += [*cpp.init(one, enums), ""]
     out["interface/defaults.h"] = [*defaults, "}  // namespace graft::c_api"]
     with_init = [one for one in plain if cpp.needs_init(one, enums)]
+    out["interface/ranges.h"] = [f"// {NOTICE}", "#pragma once", *includes, '#include "runtime/c_api/c_ranges.h"', "", "namespace graft::c_api {", "",
+                                 *(line for _, one in sorted(description.structs.items()) for line in cpp.ranges(one)), "}  // namespace graft::c_api"]
     out["interface/inits.h"] = [f"// {NOTICE}", "#pragma once", '#include "interface/defaults.h"', '#include "runtime/c_api/c_options.h"', "",
                                 *cpp.functions(with_init)]
     out["graft/defaults.hpp"] = [f"// {NOTICE}", "#pragma once", *includes, "", *cpp.overloads(with_init)]

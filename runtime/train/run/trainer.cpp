@@ -418,9 +418,9 @@ Result<std::uint64_t> Trainer::skipped_steps() {
 
 Status Trainer::set_learning_rate(double rate) {
   GRAFT_TRY(check_settled());
-  TrainOptions changed = setup_.options;
-  changed.optimizer.learning_rate = rate;
-  GRAFT_TRY(check(changed));
+  if (!(rate >= 0 && std::isfinite(rate))) {  // it may come from a file or from another worker
+    return invalid("The learning rate is ", rate, "; it must be a finite number of 0 or more.");
+  }
   setup_.options.optimizer.learning_rate = rate;
   return ok_status();
 }

@@ -216,11 +216,9 @@ std::vector<const LossOptions*> loss_terms(const TrainOptions& options);
 /// What applies; nullopt: none.
 std::optional<LossScaling> loss_scaling_of(const TrainOptions& options);
 
-/// Errors name the option, its value and its limits.
+/// Refuses what cannot be together, and numbers whose limits depend on others. The ranges of single numbers are in
+/// graft/trainer_options.h and checked where its struct is read.
 Status check(const TrainOptions& options);
-/// The same of one number; NaN is in no range.
-Status check_range(std::string_view name, double value, double low, double high);
-inline constexpr double kLargeOption = 1e30;  ///< fits float with room for products
 
 /// Gradients that products round to f16 on this device (Policy::matmul_precision) need the scale of f16 training too:
 /// sets it where the options do not say.

@@ -15,8 +15,8 @@ struct KnownFields {
   /// A JSON object: fields that the reader applies, with the value that a missing one has. A field must be of its
   /// value's kind; null: no value, and the reader checks the kind.
   std::string_view applied = "{}";
-  std::string_view harmless = {};   ///< fields that change no number, separated by white space
-  std::string_view fixed = "{}";    ///< a JSON object: fields that may have these values only
+  std::string_view harmless = {};  ///< fields that change no number, separated by white space
+  std::string_view fixed = "{}";   ///< a JSON object: fields that may have these values only
 };
 
 /// unsupported: a field of `object` that is in no list and says something, or that is fixed to another value.

@@ -16,10 +16,11 @@ constexpr std::pair<std::uint32_t, DType> kGgmlTypes[] = {
 
 /// By ggml's number; empty where it has none, or none any more.
 constexpr std::string_view kGgmlNames[] = {
-    "F32",    "F16",     "Q4_0",  "Q4_1",   "",        "",      "Q5_0",   "Q5_1", "Q8_0",  "Q8_1",   "Q2_K",
-    "Q3_K",   "Q4_K",    "Q5_K",  "Q6_K",   "Q8_K",    "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S",
-    "IQ2_S",  "IQ4_XS",  "I8",    "I16",    "I32",     "I64",   "F64",    "IQ1_M", "BF16", "Q4_0_4_4", "Q4_0_4_8",
-    "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4", "NVFP4"};
+    "F32",        "F16",        "Q4_0",       "Q4_1",  "",         "",         "Q5_0",     "Q5_1",    "Q8_0",
+    "Q8_1",       "Q2_K",       "Q3_K",       "Q4_K",  "Q5_K",     "Q6_K",     "Q8_K",     "IQ2_XXS", "IQ2_XS",
+    "IQ3_XXS",    "IQ1_S",      "IQ4_NL",     "IQ3_S", "IQ2_S",    "IQ4_XS",   "I8",       "I16",     "I32",
+    "I64",        "F64",        "IQ1_M",      "BF16",  "Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",   "TQ2_0",
+    "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4", "NVFP4"};
 
 /// `convert(bits)` for each number of 16 bits.
 template <typename Convert>
@@ -48,6 +49,7 @@ std::string ggml_type_name(std::uint32_t type) {
 std::string ggml_types_read() {
   std::string out;
   for (const auto& [number, dtype] : kGgmlTypes) out += cat(out.empty() ? "" : ", ", kGgmlNames[number]);
+  for (const ExpandedType& type : expanded_types()) out += cat(", ", kGgmlNames[type.number]);
   return out;
 }
 
@@ -85,6 +87,10 @@ Result<std::uint64_t> bytes_needed(const std::vector<std::int64_t>& dims, DType 
 Result<HostBuffer> to_f32(const SourceTensor& tensor, std::string_view name) {
   GRAFT_TRY_ASSIGN(HostBuffer buffer, HostBuffer::create(tensor.elements() * sizeof(float), name));
   const std::span<float> out(reinterpret_cast<float*>(buffer.data()), tensor.elements());
+  if (tensor.expanded != nullptr) {
+    expand(*tensor.expanded, tensor.bytes, out);
+    return buffer;
+  }
   switch (tensor.dtype) {
     case DType::f32:
       if (!out.empty()) std::memcpy(out.data(), tensor.bytes.data(), out.size_bytes());

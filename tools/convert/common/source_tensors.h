@@ -14,6 +14,7 @@
 #include "platform/base/status.h"
 #include "platform/os/file.h"
 #include "runtime/core/dtype.h"
+#include "tools/convert/common/ggml_expand.h"
 
 namespace graft::convert {
 
@@ -29,7 +30,8 @@ std::uint32_t ggml_of_dtype(DType dtype);
 struct SourceTensor {
   std::vector<std::int64_t> dims;  ///< row-major
   DType dtype = DType::f32;
-  std::span<const std::byte> bytes;  ///< of the mapped file; as many as dims and dtype need
+  std::span<const std::byte> bytes;        ///< of the mapped file; as many as dims and dtype, or `expanded`, need
+  const ExpandedType* expanded = nullptr;  ///< the bytes are blocks of it, which become f32
 
   std::uint64_t elements() const;
 };

@@ -46,7 +46,7 @@ DType DecoderWeights::dtype_for(DType given, const Shape& shape) {
 }
 
 Status DecoderWeights::fill(ValueId value, const SourceTensor& tensor, DType wanted, const std::string& gguf_name) {
-  if (tensor.dtype == wanted) return model_.view_weight(value, tensor.bytes);
+  if (tensor.dtype == wanted && tensor.expanded == nullptr) return model_.view_weight(value, tensor.bytes);
   const std::string& name = model_.graph.value(value).name;
   GRAFT_TRY_ASSIGN(HostBuffer numbers, to_f32(tensor, name));
   if (wanted == DType::f32) return model_.set_weight(value, std::move(numbers));

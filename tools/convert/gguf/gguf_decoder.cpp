@@ -56,10 +56,22 @@ Result<double> GgufReader::real(std::string_view name, double otherwise) const {
   return file_.has(key(name)) ? file_.real(key(name)) : otherwise;
 }
 
+/// Bytes of rows of whole blocks.
+Result<std::uint64_t> blocks_needed(const ExpandedType& type, const std::vector<std::int64_t>& dims) {
+  std::uint64_t count = 1;
+  for (const std::int64_t dim : dims) count *= static_cast<std::uint64_t>(dim);  // bytes_needed() has seen that it fits
+  const std::uint64_t columns = dims.empty() ? 1 : static_cast<std::uint64_t>(dims.back());
+  if (columns % type.elements == 0) return count / type.elements * type.bytes;
+  return corrupt("Its rows have ", columns, " elements, no multiple of the ", type.elements, " of a ",
+                 ggml_type_name(type.number), " block.");
+}
+
 Status GgufReader::read_tensors() {
+  std::string expanded;  // types
   for (const GgufTensor& tensor : file_.tensors()) {
     const auto dtype = dtype_of_ggml(tensor.type);
-    if (!dtype) {
+    const ExpandedType* const expands = dtype ? nullptr : expanded_type(tensor.type);
+    if (!dtype && expands == nullptr) {
       const TensorNames& names = family_of_architecture(arch_)->gguf_names();
       if (renamed(tensor.name, names, names).empty()) {
         model_.skipped.push_back(cat(tensor.name, " (", ggml_type_name(tensor.type), ")"));
@@ -69,17 +81,27 @@ Status GgufReader::read_tensors() {
                          ggml_types_read(), " are read.");
     }
     SourceTensor out;
-    out.dtype = *dtype;
+    out.dtype = dtype.value_or(DType::f32);
+    out.expanded = expands;
     out.dims.assign(tensor.dims.rbegin(), tensor.dims.rend());
     const std::string context = cat("In the tensor \"", tensor.name, "\"");
-    GRAFT_TRY_ASSIGN(const std::uint64_t bytes, bytes_needed(out.dims, *dtype).with_context(context));
+    GRAFT_TRY_ASSIGN(std::uint64_t bytes, bytes_needed(out.dims, out.dtype).with_context(context));
+    if (expands != nullptr) {
+      GRAFT_TRY_ASSIGN(bytes, blocks_needed(*expands, out.dims).with_context(context));
+    }
     if (!in_bounds(tensor.offset, bytes, file_.data().size())) {
       return corrupt("The tensor \"", tensor.name, "\" needs ", bytes, " bytes at offset ", tensor.offset, " of ",
                      file_.data().size(), ".");
     }
     out.bytes = file_.data().subspan(tensor.offset, bytes);
+    if (expands != nullptr && expanded.find(ggml_type_name(tensor.type)) == std::string::npos) {
+      expanded += cat(expanded.empty() ? "" : ", ", ggml_type_name(tensor.type));
+    }
     model_.tensors.by_name.emplace(tensor.name, std::move(out));
   }
+  if (expanded.empty()) return {};
+  spec_.notes.push_back(
+      cat("Blocks of ", expanded, " became f32, since no kernel reads them; --quantize makes blocks that one reads."));
   return {};
 }
 
@@ -161,8 +183,7 @@ Status GgufReader::read_rope_scaling(std::int64_t turned) {
     return unsupported("The rotary embedding's scaling of type \"", shown(type), "\" is not supported.");
   }
   YarnScaling yarn = {.factor = factor};
-  GRAFT_TRY_ASSIGN(yarn.old_context,
-                   real("rope.scaling.original_context_length", static_cast<double>(spec_.context)));
+  GRAFT_TRY_ASSIGN(yarn.old_context, real("rope.scaling.original_context_length", static_cast<double>(spec_.context)));
   GRAFT_TRY_ASSIGN(yarn.beta_fast, real("rope.scaling.yarn_beta_fast", yarn.beta_fast));
   GRAFT_TRY_ASSIGN(yarn.beta_slow, real("rope.scaling.yarn_beta_slow", yarn.beta_slow));
   return scale_yarn(spec_.rope, turned, yarn);

@@ -117,6 +117,13 @@ Status read_normalizer(std::span<const std::byte> message, Vocabulary& out) {
   });
 }
 
+Status read_denormalizer(std::span<const std::byte> message) {
+  return for_each_field(message, [](const Field& field) -> Status {
+    if (field.number != 2 || field.bytes.empty()) return {};
+    return unsupported("A tokenizer that rewrites decoded text (denormalizer_spec) is not supported.");
+  });
+}
+
 Result<Vocabulary> read_model(std::span<const std::byte> model) {
   Vocabulary out;
   out.algorithm = text::Algorithm::unigram;
@@ -128,6 +135,7 @@ Result<Vocabulary> read_model(std::span<const std::byte> model) {
     if (field.number == 1) return read_piece(field.bytes, out);
     if (field.number == 2) return read_trainer(field.bytes, out, ids);
     if (field.number == 3) return read_normalizer(field.bytes, out);
+    if (field.number == 5) return read_denormalizer(field.bytes);
     return {};
   }));
   if (out.tokens.empty()) return corrupt("The file holds no pieces.");

@@ -167,8 +167,17 @@ nlohmann::ordered_json json_of(const graft_comparison& c, const std::vector<std:
 std::string text_of(const graft_comparison& c, const std::vector<std::string>& names) {
   std::string text;
   char line[256];
-  if (c.class_count > 0) text += "class                 rows   old right   new right\n";
-  for (const graft_class_change& its : std::span(c.classes, c.class_count)) {
+  std::vector<graft_class_change> classes(c.classes, c.classes + c.class_count);
+  if (classes.size() > kMostShown) {  // of a language model they are its tokens
+    const auto change = [](const graft_class_change& its) {
+      return std::max(its.old_right, its.new_right) - std::min(its.old_right, its.new_right);
+    };
+    std::ranges::stable_sort(classes, std::ranges::greater(), change);
+    classes.resize(kMostShown);
+    text += cat("The ", kMostShown, " classes of ", c.class_count, " that changed most (--json lists all):\n");
+  }
+  if (!classes.empty()) text += "class                 rows   old right   new right\n";
+  for (const graft_class_change& its : classes) {
     const auto share = [&](std::uint64_t right) {
       return 100 * static_cast<double>(right) / static_cast<double>(its.rows);
     };
