@@ -45,7 +45,8 @@ fi
 for curl in /usr/include/*/curl /usr/include/curl; do  # libcurl itself is loaded where it is
   [ ! -d "$curl" ] || cp -rp "$curl" "$build/prefix/include/"
 done
-# Nothing of this machine's folders stands in what is built.
+# Nothing of this machine's folders stands in what is built. ccache may not make paths relative first, or they are not mapped.
+export CCACHE_BASEDIR=
 map="-ffile-prefix-map=$root=. -ffile-prefix-map=$build=build"
 base="--target=$triple --sysroot=$sysroot"
 libraries=$build/sysroot/libraries
