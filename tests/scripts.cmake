@@ -84,7 +84,7 @@ set_tests_properties(package/check_linux PROPERTIES LABELS quick TIMEOUT 60 SKIP
 # Released packages in clean systems, once `sh tools/package/release.sh VERSION build/packages` has made them (77: it has not).
 set(packages ${PROJECT_SOURCE_DIR}/build/packages)
 foreach(test IN ITEMS "tarball ${packages}/graft-${PROJECT_VERSION}-linux-x86_64.tar.gz" "deb ${packages}"
-    "wheel ${packages}" "dockerfile ${packages}")
+    "wheel ${packages}" "dockerfile ${packages}" "arm64 ${packages}")
   separate_arguments(test UNIX_COMMAND "${test}")
   list(POP_FRONT test name)
   add_test(NAME package/${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/package/${name}_test.sh ${test} CONFIGURATIONS long)

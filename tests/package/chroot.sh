@@ -1,9 +1,10 @@
 # A clean Debian in a folder, for the tests of packages; sourced. Exit status 77: it cannot be had here.
 
 # swiftshader FOLDER: makes SwiftShader the only Vulkan driver of the system in FOLDER. This build of it needs glibc 2.17 only.
+# Versions 112 and 126 compile the demo's training for minutes, with gigabytes of memory.
 swiftshader() {
   { command -v npm && command -v node; } > /dev/null || { echo "Skipped: Debian 11 needs a driver from npm, which is missing."; exit 77; }
-  (cd "$1" && mkdir swiftshader && cd swiftshader && npm pack --silent @sparticuz/chromium@112.0.2 && tar -xzf ./*.tgz &&
+  (cd "$1" && mkdir swiftshader && cd swiftshader && npm pack --silent @sparticuz/chromium@153.0.0 && tar -xzf ./*.tgz &&
     node -e 'process.stdout.write(require("zlib").brotliDecompressSync(require("fs").readFileSync("package/bin/swiftshader.tar.br")))' |
     tar -x libvk_swiftshader.so && rm -rf ./*.tgz package "$1"/usr/share/vulkan/icd.d/*) > "$1.npm.log" 2>&1 ||
     { echo "Skipped: npm has no SwiftShader ($1.npm.log)."; exit 77; }
@@ -44,4 +45,11 @@ clean_debian() {
   trap 'rm -rf "$clean"' EXIT
   cp -a "$original/." "$clean/"
   mkdir "$clean/try"
+}
+
+# page_line PACKAGE: the line by which docs/start/install.md installs this package.
+page_line() {
+  line=$(sed -n "s/^| $1 | .* | \`\(.*\)\` |\$/\1/p" "$(dirname "$0")/../../docs/start/install.md")
+  [ -n "$line" ] || { echo "docs/start/install.md has no line for the $1." >&2; return 1; }
+  printf '%s\n' "$line"
 }

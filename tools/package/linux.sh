@@ -1,14 +1,12 @@
 #!/bin/sh
 # Builds graft for any Linux with glibc 2.31 or later: linux.sh ARCH FOLDER, with ARCH amd64 or arm64. FOLDER/build is then
-# the build folder. Needs clang-19, lld, g++-12 (for arm64 g++-12-aarch64-linux-gnu), dpkg-dev, python3-onnx and the packages
+# the build folder. Needs clang-19, lld-19, g++-12 (for arm64 g++-12-aarch64-linux-gnu), dpkg-dev, python3-onnx and the packages
 # of tools/dev/install.sh. The C++ library, zstd, zlib, the classes of ONNX, protobuf and the libraries for images are linked
 # statically. Debian's libzstd.a, libz.a and libprotobuf.a are not position-independent, so these are built from its sources.
 # The kernels are compiled by the glslang of a newer Debian, which knows cooperative matrices and bfloat16.
 # Left out: libgraft_gloo, which needs Gloo and OpenSSL as shared libraries; and libsndfile, whose licence asks for the same.
-# Not finished: no run has reached its end. The libraries from source link into a shared library for glibc 2.31, and the
-# kernels compile; the C++ code of graft was compiled in part, and nothing of it was linked.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,9s/^# //p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$here/debian.sh"
@@ -20,7 +18,7 @@ case $arch in
   arm64) triple=aarch64-linux-gnu gcc=/usr/lib/gcc-cross/aarch64-linux-gnu/12 ;;
   *) echo "linux.sh: $arch is neither amd64 nor arm64." >&2; exit 2 ;;
 esac
-for program in clang-19 clang++-19 ld.lld cmake ninja flatc protoc apt-get dpkg-deb dpkg-source "$triple-ar"; do
+for program in clang-19 clang++-19 ld.lld-19 cmake ninja flatc protoc apt-get dpkg-deb dpkg-source "$triple-ar"; do
   command -v "$program" > /dev/null || { echo "linux.sh: $program is missing." >&2; exit 1; }
 done
 [ -e "$gcc/libstdc++.a" ] || { echo "linux.sh: $gcc/libstdc++.a is missing (Debian: g++-12)." >&2; exit 1; }
@@ -47,7 +45,8 @@ fi
 for curl in /usr/include/*/curl /usr/include/curl; do  # libcurl itself is loaded where it is
   [ ! -d "$curl" ] || cp -rp "$curl" "$build/prefix/include/"
 done
-# Nothing of this machine's folders stands in what is built.
+# Nothing of this machine's folders stands in what is built. ccache may not make paths relative first, or they are not mapped.
+export CCACHE_BASEDIR=
 map="-ffile-prefix-map=$root=. -ffile-prefix-map=$build=build"
 base="--target=$triple --sysroot=$sysroot"
 libraries=$build/sysroot/libraries
@@ -96,8 +95,8 @@ if [ ! -e "$build/graft_pack_kernels" ]; then build_packer; fi
 cmake -S "$root" -B "$build/build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/linux.cmake" -DGRAFT_TRIPLE="$triple" \
   -DGRAFT_SYSROOT="$sysroot" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG" \
   -DCMAKE_C_FLAGS="$base $map" -DCMAKE_CXX_FLAGS="$cxx" \
-  -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS="$link" -DGRAFT_LLD="$(command -v ld.lld)" \
-  -DGRAFT_BUILD_TESTS=OFF -DGRAFT_STATIC=OFF -DGRAFT_PYTHON=OFF -DGRAFT_JVM=OFF -DGRAFT_GLOO=OFF -DGRAFT_BENCH=OFF \
+  -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS="$link" -DGRAFT_LLD="$(command -v ld.lld-19)" \
+  -DGRAFT_BUILD_TESTS=OFF -DGRAFT_STATIC=OFF -DGRAFT_PYTHON=OFF -DGRAFT_JVM=OFF -DGRAFT_GLOO=OFF -DGRAFT_BENCH=OFF -DGRAFT_WERROR=ON \
   -DGLSLANG_VALIDATOR="$tools/glslangValidator" -DGRAFT_PACK_KERNELS="$build/graft_pack_kernels" \
   -DZSTD_LIBRARY="$build/prefix/lib/libzstd.a" -DZLIB_LIBRARY="$build/prefix/lib/libz.a" -DZLIB_INCLUDE_DIR="$build/prefix/include" \
   -DProtobuf_LIBRARY="$build/prefix/lib/libprotobuf.a" -DProtobuf_INCLUDE_DIR="$build/prefix/include" \

@@ -4,14 +4,13 @@
 #   the same names with .spdx.json             the components of the build, their versions and licences (SPDX)
 #   *.deb                                      for Debian on amd64, of the same build
 #   graft-VERSION-*.whl                        for Python, of the same builds
-#   graft-VERSION.aar                          for Android (platform/android); needs ANDROID_NDK and ZSTD_SOURCE
+#   graft-VERSION.aar                          for Android (platform/android); needs ANDROID_NDK (ZSTD_SOURCE: by default of the build)
 #   SHA256SUMS                                 checksums
 # Parts that cannot be made here are named at the end, with the reason. GRAFT_RELEASE_PARTS chooses among "amd64 arm64 deb
 # wheel aar"; GRAFT_RELEASE_BUILD is the folder of the builds (default: build/release-VERSION). The same sources and packages
 # give the same bytes; times come from SOURCE_DATE_EPOCH (default: the last commit's). What is needed: see linux.sh.
-# Not finished, as linux.sh is not: only sbom.py and the packing of the wheel were tried on parts of a build.
 set -eu
-[ $# -eq 2 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 2 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 version=$1
@@ -91,14 +90,17 @@ if has wheel; then
 fi
 
 if has aar; then
-  if [ -z "${ANDROID_NDK:-}" ] || [ -z "${ZSTD_SOURCE:-}" ]; then
-    leave_out "AAR" "ANDROID_NDK and ZSTD_SOURCE, which its native part needs, are not set"
+  if [ -z "${ZSTD_SOURCE:-}" ] && [ -d "$builds/amd64/zstd/build/cmake" ]; then ZSTD_SOURCE=$builds/amd64/zstd; fi
+  if [ -z "${ANDROID_NDK:-}" ]; then
+    leave_out "AAR" "ANDROID_NDK, the folder of Android's NDK, is not set, and its native libraries need it"
+  elif [ -z "${ZSTD_SOURCE:-}" ]; then
+    leave_out "AAR" "ZSTD_SOURCE, the folder of zstd's source, is not set, and the build for amd64, which has one, is not there"
   else
-    sh "$root/platform/android/build_ndk.sh" "$out/graft-$version.aar"
+    ANDROID_NDK=$ANDROID_NDK ZSTD_SOURCE=$ZSTD_SOURCE sh "$root/platform/android/build_ndk.sh" "$out/graft-$version.aar"
   fi
 fi
 
-(cd "$out" && rm -f SHA256SUMS && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum > SHA256SUMS.part &&
+(cd "$out" && find . -type f ! -name 'SHA256SUMS*' -printf '%P\n' | LC_ALL=C sort | xargs -r -d '\n' sha256sum > SHA256SUMS.part &&
   mv SHA256SUMS.part SHA256SUMS)
 cat "$out/SHA256SUMS"
 [ -z "$left_out" ] || printf 'Left out:\n%s' "$left_out"

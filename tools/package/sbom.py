@@ -34,9 +34,10 @@ COMPONENTS = [
     ("cpp-httplib", "MIT", None, r"httplib\.h", "libcpp-httplib-dev", ""),
     ("libcurl", "curl", None, "curl/", "libcurl4-openssl-dev", ""),
     # The linker adds these by itself; the unwinder is that of the older system.
-    ("GCC's libstdc++ and libgcc", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libstdc++-12-dev", ""),
+    ("GCC's libstdc++ and libgcc", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libstdc++-12-dev", ""),  # CROSS for another processor
     ("GCC's unwinder", "GPL-3.0-or-later WITH GCC-exception-3.1", None, None, "libgcc-10-dev", "sysroot"),
 ]
+CROSS = {"libstdc++-12-dev": {"aarch64-linux-gnu": "libstdc++-12-dev-arm64-cross"}}
 TARGETS = ("graft_cli", "graft_shared", "graft_convert_shared")
 
 
@@ -66,6 +67,12 @@ def headers(folder, build):
         if path.startswith(start):
             found.add(path[len(start):])
     return found
+
+
+def triple(build):
+    """The processor and system that are built for, as GCC calls them."""
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as file:
+        return re.search(r"^GRAFT_TRIPLE:\w+=(\S+)", file.read(), re.M).group(1)
 
 
 def is_source(folder, place):
@@ -100,6 +107,7 @@ def main(folder, version, out, licences):
         read -= seen
         if (archive or header) and not matched and not seen:
             continue
+        source = CROSS.get(source, {}).get(triple(build), source)
         number, text = package(source, folder, place)
         shutil.copyfile(os.path.realpath(text), os.path.join(licences, re.sub(r"[^A-Za-z0-9+-]+", "_", name)))
         upstream = re.sub(r"^\d+:|[-+~.](dfsg|ds|deb|really).*$|-[^-]*$", "", number)

@@ -21,7 +21,7 @@ constexpr OptimizerName kOptimizers[] = {{"sgd", OptimizerKind::sgd},         {"
                                          {"lamb", OptimizerKind::lamb},       {"muon", OptimizerKind::muon}};
 
 /// One of those that are left without GRAFT_WITHOUT's optimizers.
-bool is_plain(const OptimizerOptions& o) {
+[[maybe_unused]] bool is_plain(const OptimizerOptions& o) {
   const bool known = o.kind == OptimizerKind::sgd || o.kind == OptimizerKind::adam || o.kind == OptimizerKind::adamw;
   return known && o.ema == 0 && o.proximal == 0;
 }

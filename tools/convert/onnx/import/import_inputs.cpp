@@ -204,8 +204,8 @@ Status Importer::add_inputs() {
     }
   }
   for (const auto& [name, length] : options_.lengths) {
-    const bool known = std::ranges::any_of(source_.inputs, [&name = name](const OnnxValue& input) {
-      return input.name == name && !input.tensor && (input.sequence || input.optional);
+    const bool known = std::ranges::any_of(source_.inputs, [&wanted = name](const OnnxValue& input) {
+      return input.name == wanted && !input.tensor && (input.sequence || input.optional);
     });
     if (!known) return invalid("There is no sequence or optional \"", name, "\" among the inputs.");
   }
