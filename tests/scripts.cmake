@@ -244,7 +244,7 @@ endif()
 # The command line from outside.
 find_program(GRAFT_TEST_PYTHON python3)
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
-  file(GLOB cli_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*_test.py)
+  file(GLOB cli_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*_test.py ${PROJECT_SOURCE_DIR}/tests/personal/*_test.py)
   if(NOT TARGET graft_codecs)
     list(FILTER cli_tests EXCLUDE REGEX "pictures_test")
   endif()

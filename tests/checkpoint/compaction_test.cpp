@@ -82,7 +82,9 @@ TEST(CheckpointCompaction, GoesOnWhereASegmentIsGone) {
   ASSERT_TRUE(compactor.ok() && *compactor != nullptr);
   const std::uint64_t lost = store->snapshots().at(8).chunks.front().segment;
   for (const auto& [path, contents] : files.contents()) {
-    if (path.ends_with(cat("segment-000000000000000", lost))) ASSERT_TRUE(files.remove(path).ok());
+    if (path.ends_with(cat("segment-000000000000000", lost))) {
+      ASSERT_TRUE(files.remove(path).ok());
+    }
   }
   const Status done = (*compactor)->run();
   EXPECT_TRUE(done.ok()) << done.message();

@@ -150,7 +150,8 @@ TEST(AnyProcess, KnowsItselfAndItsTime) {
   EXPECT_FALSE(process_is_alive(0));
   const double before = thread_seconds();
   std::uint64_t sum = 0;
-  for (volatile std::uint64_t i = 0; i < 50'000'000; i = i + 1) sum += i;
+  const volatile std::uint64_t one = 1;
+  for (std::uint64_t i = 0; i < 50'000'000; ++i) sum += one;
   EXPECT_GT(thread_seconds(), before) << sum;
 }
 

@@ -307,7 +307,7 @@ TEST_F(Files, CsvDelimiters) {
 }
 
 TEST_F(Files, CsvLinesMayEndInCarriageReturns) {
-  for (const std::string& text : {"1,2.5,0\r3,4,1\r", "a,b,y\r1,2.5,0\r\r3,4,1", "a,b,y\r1,2.5,0\n3,4,1\r\n"}) {
+  for (const char* const text : {"1,2.5,0\r3,4,1\r", "a,b,y\r1,2.5,0\r\r3,4,1", "a,b,y\r1,2.5,0\n3,4,1\r\n"}) {
     const auto source = open_spec("csv:" + folder_.write("t.csv", text));
     ASSERT_TRUE(source.ok()) << source.status().message();
     EXPECT_EQ((*source)->size(), 2u);

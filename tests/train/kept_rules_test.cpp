@@ -99,7 +99,9 @@ TEST_F(KeptRules, WhatIsNotSyncedIsSaid) {
       files.state.fail_call = k;
       ASSERT_TRUE(run.run_to(2).ok());
       failed_within = files.state.failed == "sync";
-      if (failed_within) EXPECT_TRUE(reported("The last snapshot is as it was.")) << k;
+      if (failed_within) {
+        EXPECT_TRUE(reported("The last snapshot is as it was.")) << k;
+      }
       files.state = {};
       run.checkpointer.reset();
     }
@@ -121,7 +123,9 @@ TEST_F(KeptRules, WhatIsNotSyncedIsSaid) {
     ASSERT_TRUE(run.run_to(2).ok());
     run.checkpointer->acknowledge();
     failed_sync = files.state.failed == "sync";
-    if (failed_sync) EXPECT_TRUE(reported("The last snapshot is as it was.")) << k;
+    if (failed_sync) {
+      EXPECT_TRUE(reported("The last snapshot is as it was.")) << k;
+    }
     files.state = {};
     run.checkpointer.reset();
   }
@@ -140,7 +144,9 @@ TEST_F(KeptRules, AJournalWithAGapIsFollowedByASnapshot) {
       std::optional<train::StepResult> result;
       const data::Batch* const batch = run.loader->next().value();
       while (!result) result = run.trainer->micro_step(*batch).value();
-      if (step != missing) ASSERT_TRUE(run.checkpointer->record(*result).ok());
+      if (step != missing) {
+        ASSERT_TRUE(run.checkpointer->record(*result).ok());
+      }
     }
     run.checkpointer.reset();
     auto opened =
@@ -161,7 +167,9 @@ TEST_F(KeptRules, WhatComesBehindAGapIsJournalledAgain) {
       std::optional<train::StepResult> result;
       const data::Batch* const batch = gone.loader->next().value();
       while (!result) result = gone.trainer->micro_step(*batch).value();
-      if (step != 2) ASSERT_TRUE(gone.checkpointer->record(*result).ok());
+      if (step != 2) {
+        ASSERT_TRUE(gone.checkpointer->record(*result).ok());
+      }
     }
   }
   KeptRun run;

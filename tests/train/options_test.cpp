@@ -63,7 +63,9 @@ TEST(Schedule, OfOneStepAndOfAllWarmUp) {
     for (std::uint64_t step = 0; step < 3; ++step) {
       EXPECT_DOUBLE_EQ(learning_rate_factor(s, step), static_cast<double>(step + 1) / 4);
     }
-    if (has_end(kind)) EXPECT_EQ(learning_rate_factor(s, 3), 0);
+    if (has_end(kind)) {
+      EXPECT_EQ(learning_rate_factor(s, 3), 0);
+    }
   }
 }
 

@@ -145,7 +145,9 @@ TEST_F(Streaming, EveryTenthOfTheRangeGivesTheSameBits) {
     const Outcome tight = train(*shared_device(), budget);
     EXPECT_LE(tight.memory.total(), budget);
     // A ring in staging makes streaming dearer: a small budget may do without, by computing again.
-    if (!stages_streams(shared_device()->caps())) EXPECT_LE(tight.streamed, most) << "a larger budget streams no more";
+    if (!stages_streams(shared_device()->caps())) {
+      EXPECT_LE(tight.streamed, most) << "a larger budget streams no more";
+    }
     most = tight.streamed;
     EXPECT_TRUE(tight.contents == free.contents) << "tenth " << tenth;
   }

@@ -41,9 +41,15 @@ TEST(CoreAttrs, AnAbsentOneIsWhatTheTableSays) {
     SCOPED_TRACE(cat(def.name, " ", spec.name));
     Attrs attrs;
     attrs.declared_by(def.attrs);
-    if (spec.type == AttrType::integer) EXPECT_EQ(attrs.integer(spec.name), static_cast<std::int64_t>(spec.number));
-    if (spec.type == AttrType::number) EXPECT_EQ(attrs.number(spec.name), spec.number);
-    if (spec.type == AttrType::text) EXPECT_EQ(attrs.text(spec.name), spec.text);
+    if (spec.type == AttrType::integer) {
+      EXPECT_EQ(attrs.integer(spec.name), static_cast<std::int64_t>(spec.number));
+    }
+    if (spec.type == AttrType::number) {
+      EXPECT_EQ(attrs.number(spec.name), spec.number);
+    }
+    if (spec.type == AttrType::text) {
+      EXPECT_EQ(attrs.text(spec.name), spec.text);
+    }
     met += spec.number != 0 || !spec.text.empty();
   });
   EXPECT_GT(met, 50u);
@@ -59,7 +65,9 @@ TEST(CoreAttrs, DefaultsAreInRangeAndItsNeighboursAreNot) {
     EXPECT_TRUE(check_alone(spec, spec.low).ok());
     const double infinity = std::numeric_limits<double>::infinity();
     const bool whole = spec.type == AttrType::integer;
-    if (!whole) EXPECT_FALSE(check_alone(spec, std::nan("")).ok());
+    if (!whole) {
+      EXPECT_FALSE(check_alone(spec, std::nan("")).ok());
+    }
     if (spec.low > -AttrSpec::kFinite) {
       EXPECT_FALSE(check_alone(spec, whole ? spec.low - 1 : std::nextafter(spec.low, -infinity)).ok());
     }
