@@ -133,7 +133,7 @@ std::vector<Json> whole_configs() {
       {"{}", R"({"model_type": "nomic_bert", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 20, "n_positions": 64,
          "vocab_size": 37, "layer_norm_epsilon": 1e-6, "rotary_emb_base": 100.0, "rotary_emb_fraction": 0.5,
          "activation_function": "swiglu", "qkv_proj_bias": false, "mlp_fc1_bias": false, "mlp_fc2_bias": false,
-         "type_vocab_size": 2, "pad_vocab_size_multiple": 8, "prenorm": false, "causal": false,
+         "type_vocab_size": 2, "pad_vocab_size_multiple": 16, "prenorm": false, "causal": false,
          "rotary_emb_interleaved": false, "use_rms_norm": false, "scale_attn_weights": true})"},
       {kCommon, R"({"model_type": "gemma", "hidden_act": "gelu_pytorch_tanh", "attention_bias": true})"},
       {"{}", R"({"model_type": "gpt_neox", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
@@ -165,7 +165,7 @@ std::vector<Json> whole_configs() {
          "residual_dropout": 0.1})"},
       {kCommon, R"({"model_type": "arcee", "hidden_act": "silu", "attention_bias": true, "mlp_bias": true})"},
       {kCommon, R"({"model_type": "ministral3", "sliding_window": 5, "rope_theta": null, "rope_parameters": {
-         "rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 2500,
+         "rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0, "original_max_position_embeddings": 2500,
          "beta_fast": 48.0, "beta_slow": 1.0}})"},
       {kCommon, R"({"model_type": "ernie4_5", "use_bias": true})"},
       {kCommon, R"({"model_type": "nemotron", "rms_norm_eps": null, "norm_eps": 1e-6, "partial_rotary_factor": 0.5,

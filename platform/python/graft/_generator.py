@@ -180,10 +180,10 @@ class Embedder(Owned):
     """Turns texts into vectors; made by Model.embedder()."""
 
     def __init__(self, model: "Model", *, pooling: str, normalize: bool, cut: bool, length: int, batch: int, of: str,
-                 budget: int, precision: str, recover_device: bool) -> None:
+                 budget: int, precision: str, recover_device: bool, dimensions: int) -> None:
         self.model = model
         options = _c.EmbedderOptions(pooling=pooling, normalize=normalize, cut=cut, length=length, batch=batch, of=of, budget=budget,
-                                     precision=precision, recover_device=recover_device)
+                                     precision=precision, recover_device=recover_device, dimensions=dimensions)
         self._made_from(model, model._make(_c.graft_embedder_create, options, destroy=_c.graft_embedder_destroy))
 
     @property

@@ -398,16 +398,17 @@ class Model(Owned):
         return made
 
     def embedder(self, *, pooling: str = "default", normalize: bool = False, cut: bool = False, length: int = 0, batch: int = 8,
-                 of: str = "", budget: int = 0, precision: str = "float32", recover_device: bool = False) -> Embedder:
+                 of: str = "", budget: int = 0, precision: str = "float32", recover_device: bool = False,
+                 dimensions: int = 0) -> Embedder:
         """An Embedder, for language models and encoders of texts.
 
         pooling: "mean" of the vectors of all tokens, "last", "cls", the first, or "default", as the model's file says
         (else the mean). normalize: vectors of length 1. length: most tokens of a text; 0: the model's own context, at most 512;
         longer ones are refused, or with cut cut at their end. batch: texts on the device at once. of: the value that is pooled; "": the last hidden state. budget: largest
-        device memory in bytes, 0 for no limit.
+        device memory in bytes, 0 for no limit. dimensions: first numbers of each vector that remain (Matryoshka); 0: all.
         """
         made = Embedder(self, pooling=pooling, normalize=normalize, cut=cut, length=length, batch=batch, of=of,
-                        budget=budget, precision=precision, recover_device=recover_device)
+                        budget=budget, precision=precision, recover_device=recover_device, dimensions=dimensions)
         self._users.add(made)
         return made
 
