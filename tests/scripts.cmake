@@ -160,6 +160,8 @@ if(TARGET graft_cli)
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/llama_cpp_embeddings.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/llama_cpp_imatrix CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/llama_cpp_imatrix.py $<TARGET_FILE:graft_cli>)
+  add_test(NAME torch/llama_cpp_logits CONFIGURATIONS long
+    COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/llama_cpp_logits.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/formats
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/formats.py $<TARGET_FILE:graft_cli>)
   add_test(NAME torch/patterns
@@ -180,7 +182,7 @@ if(TARGET graft_cli)
       char_cnn unet_open gru two_heads)
   add_test(NAME torch/kinds@all CONFIGURATIONS long
     COMMAND /usr/bin/python3 -B -W ignore ${PROJECT_SOURCE_DIR}/tests/torch/kinds.py $<TARGET_FILE:graft_cli>)
-  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/distill_parity@all torch/random_networks torch/open_sizes@all torch/llama_cpp_parity torch/llama_cpp_embeddings torch/llama_cpp_imatrix
+  set_tests_properties(torch/kinds@all torch/patterns@all torch/preference_parity@all torch/distill_parity@all torch/random_networks torch/open_sizes@all torch/llama_cpp_parity torch/llama_cpp_embeddings torch/llama_cpp_imatrix torch/llama_cpp_logits
     PROPERTIES LABELS long TIMEOUT 7200 SKIP_RETURN_CODE 77 ENVIRONMENT ${tool_environment})
   # Masks alone, which it draws itself; without names all, on real data (label long, with GRAFT_TEST_DATA).
   if(TARGET graft_codecs)
@@ -242,7 +244,7 @@ endif()
 # The command line from outside.
 find_program(GRAFT_TEST_PYTHON python3)
 if(TARGET graft_cli AND GRAFT_TEST_PYTHON)
-  file(GLOB cli_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*_test.py)
+  file(GLOB cli_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cli/*_test.py ${PROJECT_SOURCE_DIR}/tests/personal/*_test.py)
   if(NOT TARGET graft_codecs)
     list(FILTER cli_tests EXCLUDE REGEX "pictures_test")
   endif()

@@ -6,6 +6,7 @@
 // off. Systems without modes have none of this.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ namespace graft::os {
 /// As atomic_write_file(), but the file is always for its owner only.
 Status atomic_write_private(FileSystem& files, const std::string& path,
                             std::span<const std::span<const std::byte>> parts);
+/// The same of contents that are made piece after piece, as in atomic_write.h.
+Status atomic_write_private(FileSystem& files, const std::string& path, const std::function<Status(File&)>& write);
 
 /// As make_directories(). A last level that is made has mode 700.
 Status make_private_directories(FileSystem& files, const std::string& path);

@@ -202,6 +202,10 @@ Status atomic_write_private(FileSystem& files, const std::string& path,
   return replace_file(files, path, true, writer_of(parts));
 }
 
+Status atomic_write_private(FileSystem& files, const std::string& path, const std::function<Status(File&)>& write) {
+  return replace_file(files, path, true, write);
+}
+
 Status atomic_write_file(FileSystem& files, const std::string& path, std::string_view text) {
   const std::array parts = {std::as_bytes(std::span(text.data(), text.size()))};
   return atomic_write_file(files, path, parts);

@@ -21,6 +21,8 @@ Result<CheckpointOptions> read_checkpoint_options(const graft_checkpoint_options
   out.resume = given.resume != 0;
   if (given.from != nullptr) out.from = given.from;
   out.with_changes = given.with_changes != 0;
+  out.forgets = given.forget != 0;
+  if (out.forgets && !out.resume) return invalid("graft_checkpoint_options.forget needs resume.");
   out.stop_on_mismatch = given.continue_on_mismatch == 0;
   out.allow_non_finite = given.allow_non_finite != 0;
   if (given.metadata_count > 0 && given.metadata == nullptr) return invalid("The metadata is NULL.");

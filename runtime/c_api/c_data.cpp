@@ -3,15 +3,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "platform/base/checked.h"
+#include "platform/base/hash.h"
 #include "runtime/c_api/c_media.h"
 #include "runtime/c_api/c_tokenizer.h"
 #include "runtime/core/features.gen.h"
+#include "runtime/data/keyed_order.h"
 #include "runtime/data/spec.h"
+#include "runtime/data/split.h"
 #include "runtime/language/preference.h"
 #include "runtime/language/text_spec.h"
 #include "runtime/lora/new_tokens.h"
+#include "runtime/personal/memory_source.h"
 #include "runtime/run_state/data_hints.h"
 
 using namespace graft;
@@ -46,10 +51,6 @@ Status check_samples(const graft_trainer& trainer, const data::Source& source) {
   }
   return invalid("The trainer was made for other samples than this data set's: name it in graft_trainer_options.data.");
 }
-
-}  // namespace graft::c_api
-
-namespace {
 
 Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::size_t count) {
   if (fields == nullptr || count == 0) return invalid("A data set needs at least one field.");
@@ -88,6 +89,10 @@ Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::siz
   GRAFT_TRY(data::check_fields(out));
   return out;
 }
+
+}  // namespace graft::c_api
+
+namespace {
 
 /// make() gives the source.
 template <typename Make>
@@ -169,6 +174,8 @@ Result<std::unique_ptr<graft_data_set>> open_set(graft_context& context, const c
   if (is_text_spec(spec)) {
     GRAFT_TRY(open_text_for(options.model, spec, options, *context.files, *set));
     source = std::move(set->source);
+  } else if (personal::is_memory_spec(spec)) {
+    GRAFT_TRY_ASSIGN(source, personal::open_memory_spec(spec, *context.files));
   } else {
     data::Hints hints;
     if (options.model != nullptr) {
@@ -360,6 +367,7 @@ graft_status graft_data_narrow(graft_data_set* set, uint64_t first, uint64_t cou
   if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
   return guarded(set->context, [&]() -> Status {
     if (set->has_loader()) return invalid("The data set has a loader already: its samples are read.");
+    if (set->source->mixture()) return invalid("A data set that a memory is mixed into has no parts.");
     const auto size = set->source->size();
     if (!size || count == 0 || first > *size || count > *size - first) {
       return invalid("The data set has ", size ? cat(*size) : "an unknown number of", " samples; ", count, " from ",
@@ -376,7 +384,10 @@ void graft_data_destroy(graft_data_set* set) {
   if (set != nullptr) destroy<graft_context>(set->context, set);
 }
 
-uint64_t graft_data_samples(const graft_data_set* set) { return set == nullptr ? 0 : set->source->size().value_or(0); }
+uint64_t graft_data_samples(const graft_data_set* set) {
+  if (set == nullptr) return 0;
+  return data::places_of(set->source->size().value_or(0), set->source->mixture());
+}
 
 size_t graft_data_field_count(const graft_data_set* set) { return set == nullptr ? 0 : set->source->fields().size(); }
 
@@ -404,4 +415,52 @@ const char* graft_data_class(const graft_data_set* set, size_t field, size_t ind
   if (set == nullptr || field >= set->source->fields().size()) return nullptr;
   const auto& classes = set->source->fields()[field].classes;
   return index < classes.size() ? classes[index].c_str() : nullptr;
+}
+
+// ---- Parts: of clients, and of folds ----
+
+graft_status graft_data_select(graft_data_set* set, const uint64_t* rows, uint64_t count, graft_data_set** selected) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (selected == nullptr) return invalid("graft_data_select needs a place for the set.");
+    *selected = nullptr;
+    if (set->source->mixture()) return invalid("A data set that a memory is mixed into has no parts.");
+    if (rows == nullptr || count == 0) return invalid("graft_data_select needs the numbers of samples.");
+    const std::span<const std::uint64_t> wanted(rows, static_cast<std::size_t>(count));
+    auto made = std::make_unique<graft_data_set>();
+    made->context = set->context;
+    made->whole = set;
+    GRAFT_TRY_ASSIGN(made->source, data::select(*set->source, {wanted.begin(), wanted.end()}));
+    // As runs tell their data from others: what a reference adds to samples differs from device to device.
+    const std::string of = cat(" rows ", hash_text(hash128(std::as_bytes(wanted))));
+    if (!set->spec.empty()) made->spec = set->spec + of;
+    if (!set->fingerprint.empty()) made->fingerprint = set->fingerprint + of;
+    *selected = made.release();
+    return ok_status();
+  });
+}
+
+graft_status graft_data_split(graft_data_set* set, const char* way, uint64_t parts, uint64_t seed, uint64_t* rows,
+                              uint64_t* ends) {
+  if (set == nullptr) return GRAFT_INVALID_ARGUMENT;
+  return guarded(set->context, [&]() -> Status {
+    if (way == nullptr || rows == nullptr || ends == nullptr) {
+      return invalid("graft_data_split needs a way, and places for rows and ends.");
+    }
+    if (set->has_loader()) return invalid("The data set has a loader already: its samples are read.");
+    const auto size = set->source->size();
+    if (!size) return invalid("Nobody knows how many samples the data set has: it cannot be shared out.");
+    GRAFT_TRY_ASSIGN(const data::Split split, data::parse_split(way));
+    std::vector<std::int64_t> labels(*size);
+    if (split.kind != data::Split::Kind::iid) {
+      GRAFT_TRY_ASSIGN(labels, data::labels_of(*set->source));
+    }
+    GRAFT_TRY_ASSIGN(const auto shared, data::split_rows(labels, parts, split, seed));
+    std::uint64_t end = 0;
+    for (std::size_t part = 0; part < shared.size(); ++part) {
+      std::ranges::copy(shared[part], rows + end);
+      ends[part] = end += shared[part].size();
+    }
+    return ok_status();
+  });
 }

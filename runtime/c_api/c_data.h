@@ -53,6 +53,9 @@ struct graft_loader {
 
 namespace graft::c_api {
 
+/// Fields of samples as the app gives them; invalid_argument names the one that is wrong.
+Result<std::vector<data::Field>> read_fields(const graft_field* fields, std::size_t count);
+
 /// A field of samples; the name is borrowed.
 graft_tensor_info info_of(const data::Field& field);
 

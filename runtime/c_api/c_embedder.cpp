@@ -27,6 +27,7 @@ Result<EmbedderOptions> embedder_options(const graft_embedder_options& given) {
   out.cut = given.cut != 0;
   out.length = given.length;
   out.batch = given.batch;
+  out.dimensions = given.dimensions;
   if (given.of != nullptr) out.of = given.of;
   GRAFT_TRY_ASSIGN(out.precision, read_precision(given.precision));
   out.plan.budget = given.budget;

@@ -19,6 +19,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     wanted.batch = given.batch;
     wanted.seed = given.seed;
     wanted.shuffle = given.in_order == 0;
+    wanted.keyed = given.keyed != 0;
     wanted.drop_last = given.drop_last != 0;
     wanted.epochs = given.epochs;
     wanted.shuffle_buffer = given.shuffle_buffer;
@@ -27,7 +28,7 @@ graft_status graft_loader_create(graft_data_set* set, const graft_loader_options
     wanted.allocator = set->context->allocator;
     auto made = std::make_unique<graft_loader>();
     made->context = set->context;
-    made->order = order_text(wanted.shuffle, wanted.drop_last);
+    made->order = order_text(wanted.shuffle, wanted.keyed, wanted.drop_last);
     // Now: later the loader's thread reads the set.
     made->fingerprint = set->fingerprint;
     if (given.anonymous == 0 && made->fingerprint.empty()) {

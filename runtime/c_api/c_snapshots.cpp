@@ -209,6 +209,15 @@ graft_status graft_store_find_non_finite(graft_store* store, const char* name, c
   });
 }
 
+graft_status graft_store_hash(graft_store* store, const char* name, const char** hash) {
+  return on_store(store, [&]() -> Status {
+    GRAFT_TRY_ASSIGN(const std::uint64_t number, number_of(*store, name));
+    store->text = state_hash_of(store->store->snapshots().at(number));
+    if (hash != nullptr) *hash = store->text.c_str();
+    return ok_status();
+  });
+}
+
 graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems) {
   return on_store(store, [&]() -> Status {
     GRAFT_TRY_ASSIGN(const auto report, store->store->verify());

@@ -229,7 +229,10 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     train::TrainerOptions trainer_options;
     trainer_options.allocator = model->context->allocator;
     trainer_options.request = plan_request(given);
-    if (kHasData && given.data != nullptr) trainer_options.request.samples = given.data->source->size();
+    if (kHasData && given.data != nullptr) {  // of a mixture, those of an epoch
+      trainer_options.request.samples = given.data->source->size();
+      if (given.data->source->mixture()) trainer_options.request.samples = graft_data_samples(given.data);
+    }
     if (given.profile != nullptr) {
       if (&*given.profile->context != &*model->context) return invalid("The profile is of another context.");
       made->profile = given.profile;

@@ -8,7 +8,8 @@ namespace {
 
 std::set<std::uint64_t> kept_snapshots(const std::map<std::uint64_t, Manifest>& snapshots, std::uint64_t head,
                                        const Retention& retention) {
-  std::set<std::uint64_t> kept = {head};
+  std::set<std::uint64_t> kept = retention.keep_numbers;
+  kept.insert(head);
   std::size_t left = retention.keep_last;
   for (auto it = snapshots.rbegin(); it != snapshots.rend(); ++it) {
     const auto& tags = it->second.meta.tags;

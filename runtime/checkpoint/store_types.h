@@ -79,6 +79,7 @@ struct Retention {
   std::set<std::string, std::less<>> keep_tags = {};  ///< snapshots with one of these stay
   bool drop_damaged = false;  ///< delete unreadable snapshots too, and free what only they may refer to
   bool keep_tagged = false;   ///< snapshots with any tag stay
+  std::set<std::uint64_t> keep_numbers = {};
 };
 
 struct VerifyReport {

@@ -15,7 +15,8 @@ struct Cursor {
 
   std::uint64_t seed = 0;
   bool shuffle = false;
-  std::uint64_t samples = kUnknownSize;  ///< in the data set; a cursor fits only a data set of the same size
+  bool keyed = false;                    ///< by the order of keyed_order.h; shuffle is set then
+  std::uint64_t samples = kUnknownSize;  ///< of an epoch; a cursor fits only a data set of the same size
   std::uint64_t epoch = 0;               ///< from 0
   std::uint64_t position = 0;            ///< samples given in this epoch
   // For streams: the first position not yet read, and the positions that wait in the shuffle buffer, in its order.

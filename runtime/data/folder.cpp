@@ -49,6 +49,12 @@ class FolderSource final : public FileSource {
     fields_[1].shape = Shape{classes_};
   }
 
+  bool draws_by_number() const override {
+    const Augmentation& a = options_.augment;
+    return a.on && (a.flip_columns || a.flip_rows || a.random_crop || a.rotate > 0 || a.jitter.any() || a.cut_out > 0 ||
+                    options_.mixup > 0);
+  }
+
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= list_.items.size()) return false;
     GRAFT_TRY_ASSIGN(Picture picture, sample(position, out));

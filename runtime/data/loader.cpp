@@ -58,11 +58,11 @@ Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptio
     return invalid("Prefetching ", options.prefetch, " batches is more than ", kMaxPrefetch, ".");
   }
   if (source.size() && *source.size() == 0) return invalid("The data set holds no sample.");
-  if (source.size() && options.drop_last && *source.size() < options.batch) {
-    return invalid("The data set of ", *source.size(), " samples has no full batch of ", options.batch,
-                   ", and batches that are not full are left out.");
+  if (options.keyed && !options.shuffle) return invalid("Samples are taken in their order or by keys, not both.");
+  if (source.mixture() && !options.keyed) {
+    return invalid("A data set with a share of other samples mixed in has an order by keys alone.");
   }
-  const Order::Options order_options{options.shuffle, options.seed, options.shuffle_buffer};
+  const Order::Options order_options{options.shuffle, options.keyed, options.seed, options.shuffle_buffer};
   const auto batch = batch_bytes(source, options.batch);
   const auto batches = batch ? checked_mul<std::uint64_t>(*batch, options.prefetch + 1ull) : std::nullopt;
   if (!batches) return invalid("A batch of ", options.batch, " samples has more bytes than can be counted.");
@@ -73,6 +73,10 @@ Result<std::unique_ptr<Loader>> Loader::create(Source& source, const LoaderOptio
                  ". Use a smaller batch or prefetch fewer.");
   }
   GRAFT_TRY_ASSIGN(Order order, Order::create(source, order_options, options.allocator));
+  if (options.drop_last && order.places() && *order.places() < options.batch) {
+    return invalid("The data set of ", *order.places(), " samples has no full batch of ", options.batch,
+                   ", and batches that are not full are left out.");
+  }
   std::unique_ptr<Loader> loader(new Loader(source, options, std::move(order)));
   loader->memory_bytes_ = need;
   GRAFT_TRY(loader->allocate());
@@ -109,7 +113,7 @@ Status Loader::allocate() {
 
 bool Loader::last_batch_of_epoch() const {
   if (order_.exhausted()) return true;
-  return options_.drop_last && source_.size() && *source_.size() - order_.position() < options_.batch;
+  return options_.drop_last && order_.places() && *order_.places() - order_.position() < options_.batch;
 }
 
 Status Loader::fill_samples(Batch& batch) {
@@ -117,8 +121,8 @@ Status Loader::fill_samples(Batch& batch) {
   batch.first_ = order_.position();
   batch.count_ = 0;
   std::pair<std::uint64_t, std::uint64_t> wanted = {0, options_.batch};
-  if (options_.wanted && source_.size()) {
-    wanted = options_.wanted(std::min(options_.batch, *source_.size() - order_.position()));
+  if (options_.wanted && order_.places()) {
+    wanted = options_.wanted(std::min(options_.batch, *order_.places() - order_.position()));
   }
   if (readers_ != nullptr) return fill_at_once(batch, wanted);
   while (batch.count_ < options_.batch) {
@@ -276,8 +280,9 @@ Status Loader::read_only(Wanted wanted) {
 }
 
 std::optional<std::uint64_t> Loader::batches_per_epoch() const {
-  if (!source_.size()) return std::nullopt;
-  return options_.drop_last ? *source_.size() / options_.batch : ceil_div(*source_.size(), options_.batch);
+  const auto places = order_.places();
+  if (!places) return std::nullopt;
+  return options_.drop_last ? *places / options_.batch : ceil_div(*places, options_.batch);
 }
 
 }  // namespace graft::data

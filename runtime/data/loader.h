@@ -25,6 +25,7 @@ using Wanted = std::function<std::pair<std::uint64_t, std::uint64_t>(std::uint64
 struct LoaderOptions {
   std::uint64_t batch = 32;  ///< samples
   bool shuffle = true;
+  bool keyed = false;  ///< by a hash of each sample (keyed_order.h), which a mixture needs; with shuffle
   std::uint64_t seed = 0;
   std::uint64_t shuffle_buffer = 1024;  ///< samples; used by streams only, others are permuted as a whole
   bool drop_last = false;               ///< leave out a last batch that is not full

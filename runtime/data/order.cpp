@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "platform/base/checked.h"
+#include "runtime/data/keyed_order.h"
 #include "runtime/data/random.h"
 
 namespace graft::data {
@@ -24,7 +25,8 @@ std::uint64_t buffered_sample_bytes(const Source& source) {
 }  // namespace
 
 std::uint64_t Order::buffer_bytes(const Source& source, const Options& options) {
-  if (source.size()) return 0;
+  constexpr std::uint64_t kKeyBytes = 5 * sizeof(std::uint64_t);  // a key, a row, and while they are sorted
+  if (source.size()) return options.keyed ? *source.size() * kKeyBytes : 0;
   return buffered_sample_bytes(source) * (options.shuffle ? options.shuffle_buffer : 1);
 }
 
@@ -36,19 +38,25 @@ Result<Order> Order::create(Source& source, const Options& options, const HostAl
   Order order(source, options);
   order.cursor_.seed = options.seed;
   order.cursor_.shuffle = options.shuffle;
-  order.cursor_.samples = source.size().value_or(Cursor::kUnknownSize);
+  order.cursor_.keyed = options.keyed;
   if (!source.size()) {
     GRAFT_TRY_ASSIGN(order.buffer_, HostBuffer::create(buffer_bytes(source, options), "the shuffle buffer", allocator));
     order.pointers_.resize(source.fields().size());
     order.cursor_.buffered.reserve(order.capacity());
     order.buffer_slot_.resize(order.capacity());
   }
+  if (options.keyed) {
+    source.start_epoch(options.seed, 0);
+    GRAFT_TRY_ASSIGN(order.keys_, keys_of(source));
+  }
   order.begin_epoch(0);
+  order.cursor_.samples = order.places().value_or(Cursor::kUnknownSize);
   return order;
 }
 
 void Order::begin_epoch(std::uint64_t epoch) {
   source_->start_epoch(cursor_.seed, epoch);
+  if (options_.keyed) rows_ = keyed_order(keys_, source_->mixture(), cursor_.seed, epoch);
   cursor_.epoch = epoch;
   cursor_.position = 0;
   cursor_.stream_position = 0;
@@ -58,7 +66,7 @@ void Order::begin_epoch(std::uint64_t epoch) {
 }
 
 bool Order::exhausted() const {
-  if (source_->size()) return cursor_.position == *source_->size();
+  if (source_->size()) return cursor_.position == *places();
   return cursor_.stream_ended && cursor_.buffered.empty();
 }
 
@@ -105,6 +113,7 @@ Result<bool> Order::next_of_stream(SampleOut out) {
 }
 
 std::uint64_t Order::row_at_position() const {
+  if (options_.keyed) return rows_[cursor_.position];
   if (!options_.shuffle) return cursor_.position;
   return Permutation(*source_->size(), mix(cursor_.seed, cursor_.epoch))(cursor_.position);
 }
@@ -139,16 +148,17 @@ Status Order::restore(const Cursor& cursor) {
     return invalid("The data cursor was saved on a data set of ", text(cursor.samples), " samples, but this one has ",
                    text(cursor_.samples), ".");
   }
-  if (cursor.seed != cursor_.seed || cursor.shuffle != cursor_.shuffle) {
-    return invalid("The data cursor was saved with seed ", cursor.seed, cursor.shuffle ? ", shuffled" : ", in order",
-                   ", but this run has seed ", cursor_.seed, cursor_.shuffle ? ", shuffled." : ", in order.");
+  if (cursor.seed != cursor_.seed || cursor.shuffle != cursor_.shuffle || cursor.keyed != cursor_.keyed) {
+    const auto text = [](const Cursor& of) { return of.keyed ? "by keys" : of.shuffle ? "shuffled" : "in order"; };
+    return invalid("The data cursor was saved with seed ", cursor.seed, ", ", text(cursor), ", but this run has seed ",
+                   cursor_.seed, ", ", text(cursor_), ".");
   }
   if (source_->size()) {
     if (!cursor.buffered.empty() || cursor.position > cursor.samples) {
       return corrupt("The data cursor does not fit a data set of ", cursor.samples, " samples.");
     }
+    begin_epoch(cursor.epoch);
     cursor_ = cursor;
-    source_->start_epoch(cursor_.seed, cursor_.epoch);
     return {};
   }
   const bool full = cursor.buffered.size() == capacity();

@@ -17,13 +17,14 @@ class Order {
  public:
   struct Options {
     bool shuffle = true;
+    bool keyed = false;  ///< in the order of keyed_order.h instead; not of streams, and with `shuffle`
     std::uint64_t seed = 0;
     std::uint64_t shuffle_buffer = 1024;  ///< samples; streams only
   };
 
   /// `source` must outlive the order. Allocates the shuffle buffer.
   static Result<Order> create(Source& source, const Options& options, const HostAllocator& allocator);
-  /// Bytes that create() takes for the shuffle buffer.
+  /// Bytes that create() takes for the shuffle buffer, or for keys.
   static std::uint64_t buffer_bytes(const Source& source, const Options& options);
 
   /// The next sample of this epoch; false when the epoch is over.
@@ -34,6 +35,10 @@ class Order {
   bool exhausted() const;
   void begin_epoch(std::uint64_t epoch);
 
+  /// Samples of an epoch: those of the source, unless it is a mixture. nullopt for streams.
+  std::optional<std::uint64_t> places() const {
+    return options_.keyed ? std::optional<std::uint64_t>(rows_.size()) : source_->size();
+  }
   std::uint64_t epoch() const { return cursor_.epoch; }
   std::uint64_t position() const { return cursor_.position; }
   /// Which sample of the source next() gave last, or failed to read: its number, or in a stream its position.
@@ -54,6 +59,7 @@ class Order {
   Options options_;
   Cursor cursor_;
   std::uint64_t row_ = 0;
+  std::vector<std::uint64_t> keys_, rows_;  // by keys: of each sample, and of this epoch
   HostBuffer buffer_;                       // capacity() samples, each its fields one after another
   std::vector<std::byte*> pointers_;        // the fields of one buffered sample
   std::vector<std::uint32_t> buffer_slot_;  // where in buffer_ the sample of cursor_.buffered[i] lies

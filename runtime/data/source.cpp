@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/base/checked.h"
+#include "platform/base/hash.h"
 #include "platform/base/json.h"
 
 namespace graft::data {
@@ -71,6 +72,7 @@ class MapSource final : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   std::optional<std::uint64_t> size() const override { return source_->size(); }
   void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_->start_epoch(seed, epoch); }
+  bool draws_by_number() const override { return source_->draws_by_number(); }
 
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     const std::uint64_t at = position;
@@ -95,6 +97,8 @@ class SelectedSource final : public Source {
   std::optional<std::uint64_t> size() const override { return rows_.size(); }
   void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_.start_epoch(seed, epoch); }
   bool parallel() const override { return source_.parallel(); }
+  bool draws_by_number() const override { return source_.draws_by_number(); }
+  Result<std::uint64_t> key(std::uint64_t position) override { return source_.key(rows_[position]); }
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= rows_.size()) return false;
     std::uint64_t row = rows_[position];
@@ -116,6 +120,8 @@ class RangeSource final : public Source {
   std::optional<std::uint64_t> size() const override { return count_; }
   void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_->start_epoch(seed, epoch); }
   bool parallel() const override { return source_->parallel(); }
+  bool draws_by_number() const override { return source_->draws_by_number(); }
+  Result<std::uint64_t> key(std::uint64_t position) override { return source_->key(first_ + position); }
 
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= count_) return false;
@@ -132,6 +138,17 @@ class RangeSource final : public Source {
 };
 
 }  // namespace
+
+Result<std::uint64_t> Source::key(std::uint64_t position) {
+  std::vector<std::byte> sample(sample_bytes(*this));
+  std::vector<std::byte*> pointers;
+  for (std::size_t at = 0, f = 0; f < fields().size(); at += fields()[f++].bytes()) {
+    pointers.push_back(sample.data() + at);
+  }
+  GRAFT_TRY_ASSIGN(const bool more, read(position, pointers));
+  if (!more) return corrupt("The data set ended before its size.");
+  return hash64(sample);
+}
 
 std::uint64_t sample_bytes(const Source& source) {
   std::uint64_t bytes = 0;

@@ -47,6 +47,13 @@ struct Field {
 /// Where a sample goes: for each field, Field::bytes() bytes.
 using SampleOut = std::span<std::byte* const>;
 
+/// Of a data set that is two in one: from sample `first` on they are others, of which a loader by keys (see
+/// keyed_order.h) gives `share` of all samples.
+struct Mixture {
+  std::uint64_t first = 0;
+  double share = 0;  ///< above 0 and below 1
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -66,6 +73,15 @@ class Source {
   /// Before the first sample of each epoch, and again where a run goes on in its middle: what is drawn at random for a
   /// sample depends on these two and its position alone. Not while a read() is going on.
   virtual void start_epoch(std::uint64_t /*seed*/, std::uint64_t /*epoch*/) {}
+
+  /// Decides the sample's place in an order by keys, whatever its number is: by default a hash of its contents. Where
+  /// size() is known.
+  virtual Result<std::uint64_t> key(std::uint64_t position);
+
+  /// True: what is drawn at random for a sample depends on its number, and so on the samples before it.
+  virtual bool draws_by_number() const { return false; }
+
+  virtual std::optional<Mixture> mixture() const { return std::nullopt; }
 
   /// True: any number of threads may be in read() at once.
   virtual bool parallel() const { return false; }

@@ -40,6 +40,8 @@ class WavSource final : public FileSource {
     if (!options_.lengths.empty()) fields_.push_back({options_.lengths, DType::i32, Shape{}, Role::feature, true, {}});
     fields_.push_back(label_field(list_));
   }
+  bool draws_by_number() const override { return options_.shift > 0; }
+
   Result<bool> read(std::uint64_t& position, SampleOut out) override {
     if (position >= list_.items.size()) return false;
     const FileList::Item& item = list_.items[position];

@@ -27,7 +27,11 @@ Status Embedder::add_pooling(const Model& model) {
   Graph& graph = pooled_.graph;
   GRAFT_TRY_ASSIGN(const ValueId hidden, hidden_state_of(graph, options_.of));
   const Shape shape = graph.value(hidden).shape;
-  width_ = static_cast<std::uint32_t>(shape[2].value());
+  whole_ = static_cast<std::uint32_t>(shape[2].value());
+  width_ = options_.dimensions != 0 ? options_.dimensions : whole_;
+  if (width_ > whole_) {
+    return invalid("Vectors of ", width_, " dimensions were asked for; the model's have ", whole_, ".");
+  }
   GRAFT_TRY_ASSIGN(const ValueId pool, graph.add_value(std::string(kPool), DType::f32,
                                                        Shape({shape[0], Dim(1), shape[1]}), ValueKind::input));
   GRAFT_TRY_ASSIGN(const NodeId product, graph.add_node(Op::matmul, {pool, hidden}, {}, std::string(kEmbedding)));
@@ -143,7 +147,7 @@ Status Embedder::run(std::span<const std::vector<text::TokenId>> texts, std::spa
   const std::span<const std::byte> found = session_->output(kEmbedding);
   for (std::size_t row = 0; row < which.size(); ++row) {
     float* const vector = out.data() + which[row] * width_;
-    std::memcpy(vector, found.data() + row * width_ * sizeof(float), width_ * sizeof(float));
+    std::memcpy(vector, found.data() + row * whole_ * sizeof(float), width_ * sizeof(float));
     double squares = 0;
     for (std::uint32_t k = 0; k < width_; ++k) squares += double{vector[k]} * vector[k];
     if (!std::isfinite(squares)) return invalid("The embedding of text ", which[row], " is not finite.");

@@ -19,6 +19,7 @@ struct EmbedderOptions {
   bool cut = false;                     ///< texts beyond `length` at their end; without, they are refused
   std::uint32_t length = 0;             ///< most tokens of a text; 0: the model's own context, at most 512
   std::uint32_t batch = 8;              ///< texts on the device at once
+  std::uint32_t dimensions = 0;         ///< first numbers of each vector that remain; 0: all
   /// The value that is pooled, f32 [batch, seq, width]. Empty: as hidden_state_of() has it.
   std::string of;
   DType precision = DType::f32;
@@ -66,6 +67,7 @@ class Embedder {
   Pooling pooling_ = Pooling::mean;
   bool normalize_ = false;
   std::uint32_t width_ = 0;
+  std::uint32_t whole_ = 0;  ///< numbers of a vector on the device
   std::uint32_t length_ = 0;
   std::int64_t vocabulary_ = 0;
   std::vector<std::uint32_t> counts_;

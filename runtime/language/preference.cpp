@@ -35,6 +35,8 @@ class ReferencedSource final : public data::Source {
     return more;
   }
   void start_epoch(std::uint64_t seed, std::uint64_t epoch) override { source_->start_epoch(seed, epoch); }
+  // Without references, which differ from device to device.
+  Result<std::uint64_t> key(std::uint64_t position) override { return source_->key(position); }
 
  private:
   std::unique_ptr<data::Source> source_;

@@ -115,8 +115,10 @@ Result<ValueId> hidden_state_of(const Graph& graph, std::string_view of) {
     return invalid("The value \"", of, "\" is ", dtype_name(graph.value(id).dtype), graph.value(id).shape.text(),
                    "; embeddings are pooled of f32[batch, seq, width].");
   }
-  for (const Output& output : graph.outputs()) {
-    if (output.name == "last_hidden_state" && is_state(graph.value(output.value), tokens)) return output.value;
+  for (const std::string_view name : {kSentenceOutput, std::string_view("last_hidden_state")}) {
+    for (const Output& output : graph.outputs()) {
+      if (output.name == name && is_state(graph.value(output.value), tokens)) return output.value;
+    }
   }
   if (const auto ports = passes::decoder_ports(graph); ports.ok()) {
     const ValueId id = before_head(graph, ports->logits);

@@ -43,8 +43,12 @@ struct TextInputs {
 /// segments ("type", "segment") and positions ("position"). unsupported: anything else.
 Result<TextInputs> text_inputs_of(const Graph& graph);
 
-/// The value named `of`, f32 [batch, seq, width]; where that is empty: an output "last_hidden_state", what the model's
-/// head reads, or the only output.
+/// What an encoder gives with its sentence-transformers' Dense layers, f32 [batch, seq, width]: linear ones may come
+/// before the pooling as well, whose weights add up to 1.
+inline constexpr std::string_view kSentenceOutput = "sentence_state";
+
+/// The value named `of`, f32 [batch, seq, width]; where that is empty: an output kSentenceOutput or
+/// "last_hidden_state", what the model's head reads, or the only output.
 Result<ValueId> hidden_state_of(const Graph& graph, std::string_view of);
 
 /// The product that gives a language model's logits, before their scale and cap; not valid where there is none.

@@ -33,6 +33,9 @@ inline constexpr std::string_view kMetaFamily = "text.family";  ///< "llama", "q
 inline constexpr std::string_view kMetaHeads = "text.heads";    ///< of queries and of keys, as in "8,4"
 inline constexpr std::string_view kMetaPairs =
     "text.rope_pairs";  ///< rows of a head that turn together: "halves" apart, or "neighbours"
+/// What linear layers are called that come after the pooling of texts: they are no part of the language model, and no
+/// adapter is on them.
+inline constexpr std::string_view kSentenceDense = "sentence_dense.";
 // How vectors of texts are meant, of a model or an adapter:
 inline constexpr std::string_view kMetaPooling = "text.pooling";      ///< "mean", "last" or "cls"
 inline constexpr std::string_view kMetaNormalize = "text.normalize";  ///< "yes": to length 1

@@ -121,6 +121,7 @@ class Adder {
 
   /// `name`: the weight's, or what stands for it.
   bool wanted(const Node& node, std::string_view name, std::vector<bool>& used) const {
+    if (name.starts_with(kSentenceDense)) return false;
     if (options_.targets.empty()) return !looks_up(node) && !is_output(node.outputs[0]);
     bool any = false;
     for (std::size_t t = 0; t < options_.targets.size(); ++t) {

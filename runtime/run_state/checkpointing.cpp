@@ -55,7 +55,8 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, 
                                            {.mode = checkpoint::StoreMode::create,
                                             .deep = options.looks_deep,
                                             .journal = options.journal,
-                                            .compaction = {.automatic = false},  // the thread compacts, beside training
+                                            // The thread compacts, beside training.
+                                            .compaction = {.automatic = false, .min_live = options.forgets ? 1 : 0.5},
                                             .cipher = options.cipher}));
   if (!options.resume && store.head() != 0) {
     return invalid("The checkpoint folder \"", options.folder, "\" holds a run at step ",
@@ -89,6 +90,7 @@ Status Checkpointer::check_configuration(const checkpoint::Manifest& snapshot) c
   for (const char* unsaid : {"data", "data contents", "order"}) {
     if (!configuration_.contains(unsaid)) all.erase(unsaid);
   }
+  if (options_.forgets) all.erase("data contents");
   for (const auto& [name, value] : all) {
     const bool is_model = name == "model" || name == "head";
     if (resized && is_model) continue;
@@ -128,7 +130,29 @@ Status Checkpointer::go_back_to(std::uint64_t number) {
   return store_.set_head(number);
 }
 
+/// Training goes on from this snapshot (0: from the start), and no snapshot of a later step is left, nor a byte that
+/// only such ones need.
+Status Checkpointer::erase_after(std::uint64_t number) {
+  std::lock_guard lock(store_mutex_);
+  const auto& snapshots = store_.snapshots();
+  checkpoint::Retention retention;
+  retention.keep_last = 0;
+  retention.drop_damaged = true;
+  const std::uint64_t step = number == 0 ? 0 : snapshots.at(number).meta.step;
+  for (const auto& [other, manifest] : snapshots) {
+    if (number != 0 && other <= number && manifest.meta.step <= step) retention.keep_numbers.insert(other);
+  }
+  GRAFT_TRY(store_.set_head(number));
+  GRAFT_TRY(detail::to_status(store_.prune(retention)));
+  return detail::to_status(store_.compact());
+}
+
 Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
+  if (options_.forgets && (loader == nullptr || !loader->cursor().keyed)) {
+    return invalid(
+        "A run forgets a sample if its loader takes samples in an order by keys (graft_loader_options.keyed).");
+  }
+  if (options_.forgets && options_.from.empty() && store_.head() != 0) GRAFT_TRY(erase_after(0));
   if (store_.head() == 0 && options_.from.empty()) {
     // No step has told the trainer where its data stands.
     if (kHasData && loader != nullptr) trainer_.state().cursor = loader->cursor();
@@ -145,8 +169,10 @@ Result<std::uint64_t> Checkpointer::begin(data::Loader* loader) {
     report(cat("The head was ", head_->replaced ? "replaced" : "widened", " since snapshot ", number, ", from ",
                head_->from, " to ", head_->to, " classes; the run goes on with the new one."));
   }
+  // The order of what is left is what it was, up to the place where a sample is missing.
+  if (options_.forgets) trainer_.state().cursor.samples = loader->cursor().samples;
   if (kHasData && loader != nullptr) GRAFT_TRY(loader->restore(trainer_.state().cursor));
-  GRAFT_TRY(go_back_to(number));
+  GRAFT_TRY(options_.forgets ? erase_after(number) : go_back_to(number));
   last_loss_ = snapshot.meta.loss;
   saved_ = position();
   return trainer_.state().step;

@@ -21,6 +21,9 @@ struct CheckpointOptions {
   bool resume = false;        ///< false: the store must hold no snapshot yet
   std::string from;           ///< with resume: the snapshot to go back to, by number or tag; empty: the newest
   bool with_changes = false;  ///< go on although the configuration is another; the model may not be
+  /// With resume: the data lack samples that no step before the snapshot has used, and what came after it is erased.
+  /// Without `from` the whole run is, and begins again.
+  bool forgets = false;
   bool stop_on_mismatch = true;
   bool looks_deep = true;  ///< open() decodes the newest snapshot, and steps back where it is damaged
   /// Parameters that are NaN or infinite: false does not write them, and resumes from the newest snapshot that is
@@ -76,8 +79,8 @@ class Checkpointer {
   void acknowledge();
 
   /// A snapshot of now, on storage when it returns; nothing to do where the newest is of now. May be asked for between
-  /// the micro-batches of a step. While journalled steps are run again, no snapshot is taken: a resume runs them anyway,
-  /// and a tag is an error.
+  /// the micro-batches of a step. While journalled steps are run again, no snapshot is taken: a resume runs them
+  /// anyway, and a tag is an error.
   Status save(const std::string& tag = {});
 
   /// save() after something but a step has changed the state, so that the newest snapshot of this step is not of now.
@@ -103,6 +106,7 @@ class Checkpointer {
   void wait_for_snapshot();
   Status check_configuration(const checkpoint::Manifest& snapshot) const;
   Result<std::uint64_t> finite_snapshot(std::uint64_t wanted) const;
+  Status erase_after(std::uint64_t number);
   Status go_back_to(std::uint64_t number);
   Result<bool> follow_journal(std::uint64_t from);
   Position position() const { return {trainer_.state().step, trainer_.state().samples_done}; }

@@ -193,8 +193,8 @@ Result<std::string> fingerprint_of(data::Source& source) {
   return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
-std::string order_text(bool shuffled, bool drop_last) {
-  return cat(shuffled ? "shuffled" : "in order", drop_last ? ", whole batches" : "");
+std::string order_text(bool shuffled, bool keyed, bool drop_last) {
+  return cat(keyed ? "by keys" : shuffled ? "shuffled" : "in order", drop_last ? ", whole batches" : "");
 }
 
 }  // namespace graft

@@ -28,7 +28,7 @@ Configuration configuration_of(const train::Trainer& trainer);
 Result<std::string> fingerprint_of(data::Source& source);
 
 /// The order of samples, as the configuration "order" has it.
-std::string order_text(bool shuffled, bool drop_last);
+std::string order_text(bool shuffled, bool keyed, bool drop_last);
 
 /// Under which prefixes the metadata of a snapshot holds the configuration, and what the application said.
 inline constexpr std::string_view kConfigPrefix = "config.";

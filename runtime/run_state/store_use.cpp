@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "platform/base/hash.h"
+
 namespace graft {
 
 Result<std::size_t> restore_to_model(const checkpoint::Store& store, std::uint64_t number, Model& model) {
@@ -25,6 +27,20 @@ Result<std::size_t> restore_to_model(const checkpoint::Store& store, std::uint64
   // Only once everything was read: a model is never half restored.
   for (auto& [value, contents] : all) GRAFT_TRY(model.set_weight(value, std::move(contents)));
   return all.size();
+}
+
+std::string state_hash_of(const checkpoint::Manifest& snapshot) {
+  std::string text;
+  for (const checkpoint::Stream& stream : *snapshot.streams) {
+    if (stream.kind != checkpoint::StreamKind::parameter && stream.kind != checkpoint::StreamKind::optimizer) continue;
+    text += cat(stream.name, ' ', stream.worker, ' ', stream.bytes);
+    if (stream.frozen) text += ' ' + hash_text(*stream.frozen);
+    for (const std::uint32_t index : snapshot.chunks_of(stream)) {
+      text += cat(' ', hash_text(snapshot.chunks[index].hash));
+    }
+    text += '\n';
+  }
+  return hash_text(hash128(std::as_bytes(std::span(text.data(), text.size()))));
 }
 
 Result<PrunedStore> prune_store(checkpoint::Store& store, std::size_t keep) {

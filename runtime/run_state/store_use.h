@@ -14,6 +14,9 @@ namespace graft {
 /// failure the model is as it was. invalid_argument: the snapshot holds nothing of this model, or in another size.
 Result<std::size_t> restore_to_model(const checkpoint::Store& store, std::uint64_t number, Model& model);
 
+/// Of parameters, running statistics and the optimizer's state: 32 hexadecimal digits, the same for the same bits.
+std::string state_hash_of(const checkpoint::Manifest& snapshot);
+
 struct PrunedStore {
   std::vector<std::uint64_t> removed;  ///< snapshots
   std::uint64_t freed_bytes = 0;

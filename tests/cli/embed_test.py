@@ -57,6 +57,7 @@ class Embed(letter_text.LetterTest):
         self.fails("embed", "m.graft", "--text", "", says=("Text 0 has no tokens",))
         self.fails("embed", "m.graft", "--text", "a", "--length", 513, says=("made for 512",))
         self.fails("embed", "m.graft", "--text", "a", "--of", "absent", says=("absent",))
+        self.fails("embed", "m.graft", "--text", "a", "--dimensions", 17, says=("Vectors of 17 dimensions", "the model's have 16"))
         self.fails("embed", "m.graft", "--text", "a", "--of", "tokens", says=("f32[batch, seq, width]",))
         self.fails("embed", "m.graft", "--text", "a", "--budget", "10KiB", says=("budget",))
         self.fails("embed", self.example(), "--text", "a", says=("i32[batch, seq]",))

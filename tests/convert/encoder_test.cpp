@@ -48,7 +48,7 @@ TEST(EncoderConfig, HeadsAndPositionsFollowTheClassAndTheFamily) {
   roberta.update({{"model_type", "roberta"}, {"pad_token_id", 1}, {"architectures", {"RobertaForMaskedLM"}}});
   const auto shifted = read_hf_config(roberta);
   ASSERT_TRUE(shifted.ok()) << shifted.status().message();
-  EXPECT_EQ(shifted->spec.encoder->first_position, 2);
+  EXPECT_EQ(shifted->spec.first_position, 2);
   EXPECT_EQ(shifted->spec.context, 14);
   EXPECT_EQ(shifted->spec.encoder->head, EncoderHead::masked);
 
@@ -136,7 +136,8 @@ TEST(EncoderVocabulary, OldFilesAreReadOrRefused) {
   const auto good = load_vocab_txt("[PAD]\r\n[UNK]\n[CLS]\n[SEP]\na\n##b", Json());
   ASSERT_TRUE(good.ok()) << good.status().message();
   EXPECT_EQ(good->tokens.size(), 6u);
-  refused(load_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\na\n", Json()), "Line 5 of vocab.txt holds a token for the second time");
+  refused(load_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\na\n", Json()),
+          "Line 5 of vocab.txt holds a token for the second time");
   refused(load_vocab_txt("[UNK]\n[SEP]\na\n", Json()), "no \"[CLS]\"");
   refused(load_vocab_txt("[CLS]\n[SEP]\na\n", Json()), "[UNK]");
   refused(load_vocab_txt("", Json()), "no \"[CLS]\"");

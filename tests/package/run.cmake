@@ -60,6 +60,7 @@ endif()
 run(${WORK}/build/delta_c ${WORK}/lenet.graft ${WORK}/delta.graft ${WORK}/sent)
 run(${WORK}/prefix/bin/graft delta info ${WORK}/sent)
 run(${WORK}/build/parameters_c ${WORK}/lenet.graft ${WORK}/halved.graft)
+run(${WORK}/build/memory_c ${WORK}/examples.memory)
 if(EXISTS ${WORK}/kept_c)  # not without a device
   run(${WORK}/build/snapshots_c ${WORK}/lenet.graft ${WORK}/kept_c ${WORK}/restored.graft)
   run(${CMAKE_COMMAND} -E compare_files ${WORK}/trained.graft ${WORK}/restored.graft)

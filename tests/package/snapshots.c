@@ -64,6 +64,8 @@ int main(int argc, char** argv) {
            snapshot.tags[0] ? ", " : "", snapshot.tags, snapshot.is_head ? " <-" : "");
   }
   if (graft_store_metadata(store, "last", "nothing", &value) != GRAFT_NOT_FOUND) return fail(context, "metadata");
+  if (graft_store_hash(store, "last", &value) != GRAFT_OK) return fail(context, "hash");
+  printf("the newest state is %s\n", value);
   uint64_t chunks = 0;
   const char* problems = NULL;
   if (graft_store_verify(store, &chunks, &problems) != GRAFT_OK) return fail(context, "verify");

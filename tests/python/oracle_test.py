@@ -272,6 +272,37 @@ class OracleTest(support.PackageTest):
         trainer.store()
         self.same_file(model, "trained.graft")
 
+    def test_a_memory_of_examples(self):
+        fields = [graft.Field("x", "float32", (5,)), graft.Field("label", "int32", (), "target")]
+        with self.context.open_memory(self.path("m"), fields=fields, records=12, policy="age", held_out=0.25, cipher=Toy()) as memory:
+            for i in range(14):
+                added = memory.add({"x": self.x[i], "label": 0}, f"r{i}", may_export=i == 13)
+                self.assertEqual(added.evicted, [] if i < 12 else [f"r{i - 12}"])
+            self.assertTrue(memory.add({"x": self.x[13], "label": 0}, "r13").known)
+            self.assertRaises(graft.InvalidArgument, memory.add, {"x": self.x[1], "label": 0}, "r13")
+            self.assertRaises(ValueError, memory.add, {"x": self.x[1][:3], "label": 0}, "s")
+            np.testing.assert_array_equal(memory.read("r9")["x"], self.x[9])
+            memory.set_loss("r9", 0.25)
+            self.assertEqual((memory.find("r9").loss, memory.find("r8").loss), (0.25, None))
+            memory.remove("r13", "r12")
+            self.assertRaises(graft.NotFound, memory.find, "r13")
+            self.assertEqual([one.id for one in memory.records], sorted(f"r{i}" for i in range(2, 12)))
+            held_out = [one.id for one in memory.records if one.held_out]
+            self.assertEqual((memory.info.records, memory.info.held_out, memory.info.policy), (10, len(held_out), "age"))
+            self.assertEqual(memory.data().samples, 10 - len(held_out))
+            self.assertRaises(graft.NotFound, memory.data, "export")
+            news = self.data()
+            mixed = memory.mix(news, 0.25)
+            loader = mixed.loader(batch=4, keyed=True)
+            sizes = [len(batch.fields["label"]) for batch in loader]
+            self.assertEqual(sum(sizes), mixed.samples)
+            del loader
+            used = {one.id: memory.first_use(mixed, one.id, batch=4) for one in memory.records}
+            self.assertTrue(all(used[name] is None for name in held_out))
+            self.assertTrue(all(0 <= first < len(sizes) for first in used.values() if first is not None))
+            self.assertEqual(memory.expire(), 0)
+        self.assertRaises(graft.InvalidArgument, self.context.open_memory, self.path("m"))  # without the cipher
+
     def test_models_and_adapters_from_memory(self):
         letters = self.context.load_bytes((DATA / "letters.graft").read_bytes())
         self.assertEqual(letters.inputs, self.load("letters.graft").inputs)

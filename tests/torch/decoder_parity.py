@@ -18,7 +18,11 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../cli"))
+
 import decoders
+import files
+import more_decoders
 import parity
 from gguf_files import FORMATS, Blocks, gguf_metadata, gguf_name, gguf_tensors, quantized, save_gguf
 from parity import FORWARD_TOLERANCE, GRADIENT_TOLERANCE, Report, error, file_of, graft
@@ -89,6 +93,59 @@ CASES = {
     "gpt2": {"model_type": "gpt2", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 32, "vocab_size": 37,
              "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"},
 }
+# Families that differ from a Llama in a few choices: more_decoders.py.
+MORE_TOLERANCE = 1e-5  # another epsilon of norms shows
+LAYERED = {name: value for name, value in LLAMA.items() if name != "rms_norm_eps"}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+MORE = {
+    "gemma": like(LLAMA, model_type="gemma", head_dim=8, hidden_act="gelu", tie_word_embeddings=True, attention_bias=True),
+    "gemma_plain": like(LLAMA, model_type="gemma", head_dim=8, hidden_act="gelu_pytorch_tanh", tie_word_embeddings=True),
+    "gpt_neox": {"model_type": "gpt_neox", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+                 "num_attention_heads": 3, "vocab_size": 37, "max_position_embeddings": 64, "hidden_act": "gelu",
+                 "layer_norm_eps": 1e-4, "rotary_pct": 0.5, "rotary_emb_base": 500.0, "use_parallel_residual": True,
+                 "tie_word_embeddings": False},
+    "phi": like(LAYERED, model_type="phi", **HEADS_OF_8, layer_norm_eps=1e-4, hidden_act="gelu_new",
+                partial_rotary_factor=0.5),
+    "starcoder2": like(LAYERED, model_type="starcoder2", norm_epsilon=1e-4, hidden_act="gelu_pytorch_tanh",
+                       tie_word_embeddings=True),
+    "starcoder2_window": like(LAYERED, model_type="starcoder2", norm_epsilon=1e-4, use_bias=False, hidden_act="gelu",
+                              sliding_window=5),
+    "gptj": {"model_type": "gptj", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 64, "n_inner": 20,
+             "rotary_dim": 6, "vocab_size": 37, "layer_norm_epsilon": 1e-4, "activation_function": "gelu_new",
+             "tie_word_embeddings": False},
+    "opt": {"model_type": "opt", "hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 2, "num_attention_heads": 3,
+            "vocab_size": 37, "max_position_embeddings": 30, "activation_function": "relu", "word_embed_proj_dim": 24,
+            "do_layer_norm_before": True},
+    "opt_unbiased": {"model_type": "opt", "hidden_size": 24, "ffn_dim": 40, "num_hidden_layers": 1,
+                     "num_attention_heads": 3, "vocab_size": 37, "max_position_embeddings": 30, "enable_bias": False,
+                     "activation_function": "gelu", "tie_word_embeddings": False},
+    "cohere": like(LAYERED, model_type="cohere", layer_norm_eps=1e-4, logit_scale=0.25, tie_word_embeddings=True),
+    "cohere2": like(LAYERED, model_type="cohere2", layer_norm_eps=1e-4, logit_scale=0.5, tie_word_embeddings=True,
+                    num_hidden_layers=5, sliding_window=4),
+    "cohere2_listed": like(LAYERED, model_type="cohere2", layer_norm_eps=1e-4, attention_bias=True, sliding_window=3,
+                           layer_types=["full_attention", "sliding_attention"]),
+    "glm": like(LLAMA, model_type="glm", head_dim=8, attention_bias=True),
+    "glm4": like(LLAMA, model_type="glm4", head_dim=8, attention_bias=True),
+    "olmo": like(LAYERED, model_type="olmo", tie_word_embeddings=True),
+    "olmo3": like(LLAMA, model_type="olmo3", num_hidden_layers=5, sliding_window=4, rope_scaling=YARN),
+    "exaone4": like(LLAMA, model_type="exaone4", num_hidden_layers=5, sliding_window=4, head_dim=6),
+    "exaone4_small": like(LLAMA, model_type="exaone4", sliding_window=None, rope_scaling={
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32}),
+    "seed_oss": like(LLAMA, model_type="seed_oss", head_dim=8, attention_bias=True),
+    "seed_oss_biased": like(LLAMA, model_type="seed_oss", head_dim=8, attention_bias=False, attention_out_bias=True,
+                            mlp_bias=True),
+    "arcee": like(LLAMA, model_type="arcee", hidden_act="relu2", rope_scaling=YARN),
+    "arcee_biased": like(LLAMA, model_type="arcee", hidden_act="silu", attention_bias=True, mlp_bias=True),
+    "ernie4_5": like(LLAMA, model_type="ernie4_5", head_dim=8, tie_word_embeddings=True),
+    "ernie4_5_biased": like(LLAMA, model_type="ernie4_5", head_dim=8, use_bias=True),
+    "nemotron": like(LAYERED, model_type="nemotron", hidden_act="relu2", norm_eps=1e-4, **HEADS_OF_8,
+                     partial_rotary_factor=0.5, mlp_bias=True),
+    "ministral3": {**{name: value for name, value in LLAMA.items() if name != "rope_theta"}, "model_type": "ministral3",
+                   "head_dim": 8, "rope_parameters": {**YARN, "rope_theta": 500.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                                      "llama_4_scaling_beta": 0.1}},
+    "minicpm": like(LLAMA, model_type="minicpm", scale_emb=3, scale_depth=1.4, dim_model_base=6, tie_word_embeddings=True),
+}
 # Two are enough to see that numbers of 16 bits arrive; they are exact in f32.
 HALVES = {"llama": torch.bfloat16, "gpt2": torch.float16}
 
@@ -125,8 +182,8 @@ def check_family(report, case, config):
         graft("convert", f"{folder}/model", "-o", path)
         weights = {name: tensor.float().requires_grad_() for name, tensor in weights.items()}
         logits = decoders.forward(config, weights, tokens)
-        report.check(case, "logits", error(run_logits(path, tokens, folder), logits.detach().numpy()),
-                     FORWARD_TOLERANCE)
+        limit = MORE_TOLERANCE if case in MORE else FORWARD_TOLERANCE
+        report.check(case, "logits", error(run_logits(path, tokens, folder), logits.detach().numpy()), limit)
         cotangent = torch.randn_like(logits)
         np.save(f"{folder}/cotangent.npy", cotangent.numpy())
         gradients = torch.autograd.grad(logits, list(weights.values()), cotangent)
@@ -144,6 +201,9 @@ def check_family(report, case, config):
             if value >= worst:
                 worst, worst_name = value, name
         report.check(case, f"{len(weights)} gradients, worst {worst_name}", worst, GRADIENT_TOLERANCE)
+        if case in MORE:
+            plain = {name: tensor.detach() for name, tensor in weights.items()}
+            check_more_gguf(report, case, config, plain, path, tokens, logits.detach().numpy(), folder)
 
 
 def greedy(config, weights, tokens, count):
@@ -161,7 +221,7 @@ def greedy(config, weights, tokens, count):
 def check_generation(report, case, config, prompt_length, count=16):
     """Greedy tokens from caches against the whole forward of the reference for each token: a prompt longer than what
     is taken at a time, and one shorter than that."""
-    config = like(config, **({"n_positions": 128} if case == "gpt2" else {"max_position_embeddings": 128}))
+    config = like(config, **({"n_positions": 128} if "n_positions" in config else {"max_position_embeddings": 128}))
     weights = decoders.random_weights(config, seed=6)
     prompt = torch.randint(0, config["vocab_size"], (prompt_length,)).tolist()
     expected, leads = greedy(config, weights, prompt, count)
@@ -175,6 +235,79 @@ def check_generation(report, case, config, prompt_length, count=16):
         actual = json.loads(text)["tokens"]
         report.check(case, f"{sure} of {count} greedy tokens after {prompt_length}",
                      float(len(actual) != count or actual[:sure] != expected[:sure] or sure < 2), 0)
+
+
+# Names of GGUF files; "norm" of an architecture that has one norm after the attention and none before the rest.
+MORE_ARCHITECTURES = {"gpt_neox": "gptneox", "phi": "phi2", "cohere": "command-r", "olmo3": "olmo2"}
+MORE_NAMES = {"attn_norm": "attn_norm", "ffn_norm": "ffn_norm", "q": "attn_q", "k": "attn_k", "v": "attn_v", "qkv": "attn_qkv",
+              "o": "attn_output", "gate": "ffn_gate", "up": "ffn_up", "gate_up": "ffn_up", "down": "ffn_down",
+              "after_attn": "post_attention_norm", "after_ffn": "post_ffw_norm"}
+NO_GGUF = {"gptj": "cannot be written", "opt": "cannot be written", "glm": "cannot be written", "exaone4": "cannot be written", "ministral3": "cannot be written",
+           "gemma": "biases of queries", "starcoder2_window": "without biases", "opt_unbiased": "cannot be written",
+           "cohere2_listed": "biases of queries", "exaone4_small": "cannot be written", "arcee_biased": "biases of queries",
+           "seed_oss_biased": "a bias of the attention's output", "ernie4_5_biased": "biases of queries"}
+
+
+def refused(*arguments):
+    try:
+        graft(*arguments)
+    except RuntimeError as said:
+        return str(said)
+    return ""
+
+
+def rows_of_gguf(config, name, tensor):
+    """As llama.cpp's converter orders and shifts them."""
+    kind = config["model_type"]
+    _, heads, kv, dim, *_ = more_decoders.sizes(config)
+    if kind in ("gemma", "nemotron") and "norm" in name and name.endswith("weight"):
+        return tensor + 1
+    if kind == "gpt_neox" and "query_key_value" in name:
+        return torch.cat([tensor.unflatten(0, (heads, 3, dim))[:, i].flatten(0, 1) for i in range(3)])
+    count = heads if "q_proj" in name else kv if "k_proj" in name else 0
+    if kind in ("arcee", "minicpm", "olmo") and count:  # halves become neighbours
+        return tensor.unflatten(0, (count, 2, dim // 2)).transpose(1, 2).flatten(0, 2)
+    return tensor
+
+
+def check_more_gguf(report, case, config, weights, path, tokens, expected, folder):
+    """Names and rows as llama.cpp's converter has them, and the same logits from the GGUF file and from a folder of it."""
+    if case in NO_GGUF:
+        said = refused("export", path, "-o", f"{folder}/a.gguf")
+        report.check(case, f"GGUF: {NO_GGUF[case]}", float(NO_GGUF[case] not in said), 0)
+        return
+    graft("export", path, "-o", f"{folder}/a.gguf")
+    keys, tensors = files.load_gguf(f"{folder}/a.gguf")
+    kind, names = config["model_type"], more_decoders.FAMILIES[config["model_type"]]["names"]
+    architecture = MORE_ARCHITECTURES.get(kind, kind)
+    assert keys["general.architecture"][1] == architecture, keys["general.architecture"]
+    theirs = dict(MORE_NAMES, **({"ffn_norm": "post_attention_norm"} if kind == "seed_oss" else {}))
+    outside = {names["module"] + names["embed"]: "token_embd", names["module"] + names["final"]: "output_norm",
+               names["head"]: "output"}
+    inside = {**{names[part]: name for part, name in theirs.items() if part in names},
+              **({"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"})}
+    if more_decoders.block_of(config) == "after":
+        del inside[names["attn_norm"]]
+        inside[names["after_attn"]] = "post_attention_norm"
+    different = 0
+    for name, tensor in weights.items():
+        module, ending = name.rsplit(".", 1)
+        if module in outside:
+            wanted = f"{outside[module]}.{ending}"
+        else:
+            number, rest = module[len(names["module"] + names["layer"]):].split(".", 1)
+            wanted = f"blk.{number}.{inside[rest]}.{ending}"
+        _, dims, raw = tensors.pop(wanted)
+        numbers = torch.from_numpy(np.frombuffer(raw, np.float32).copy()).reshape(dims[::-1])
+        different += not torch.equal(numbers, rows_of_gguf(config, name, tensor))
+    assert not tensors, f"{case}: {sorted(tensors)}"
+    report.check(case, f"GGUF of {architecture}: tensors that differ", different, 0)
+    graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/b.graft")
+    report.check(case, "logits from GGUF", error(run_logits(f"{folder}/b.graft", tokens, folder), expected), MORE_TOLERANCE)
+    graft("export", f"{folder}/b.graft", "-o", f"{folder}/back")
+    graft("convert", f"{folder}/back", "-o", f"{folder}/c.graft")
+    report.check(case, "logits from its folder", error(run_logits(f"{folder}/c.graft", tokens, folder), expected),
+                 MORE_TOLERANCE)
 
 
 # GGUF files alternate between five local layers and a global one, without saying so, and scale by the head's size.
@@ -326,9 +459,12 @@ def main():
     parity.GRAFT = os.path.abspath(sys.argv[1])
     wanted = sys.argv[2:]
     report = Report()
-    for case, config in CASES.items():
-        if not wanted or case in wanted:
+    for case, config in {**CASES, **MORE}.items():
+        if not wanted or case in wanted or ("more" in wanted and case in MORE):
             check_family(report, case, config)
+    for case in ("gpt_neox", "phi", "gptj", "opt", "cohere2", "glm4", "olmo3", "exaone4", "nemotron"):
+        if not wanted or "generate" in wanted or "more" in wanted:
+            check_generation(report, case, MORE[case], 21)
     for case in ("llama", "llama_3_1", "qwen3", "gemma3", "phi3", "gpt2"):
         if not wanted or "generate" in wanted:
             check_generation(report, case, CASES[case], 75)

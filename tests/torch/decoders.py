@@ -266,6 +266,8 @@ def decoder(config, w, tokens, interleaved=False):
 
 
 def forward(config, w, tokens, interleaved=False):
+    if config["model_type"] in more_decoders.FAMILIES:
+        return more_decoders.forward(config, w, tokens)
     if config["model_type"] == "gpt2":
         return gpt2(config, w, tokens)
     if config["model_type"] == "falcon":
@@ -275,6 +277,8 @@ def forward(config, w, tokens, interleaved=False):
 
 def random_weights(config, seed):
     """Tensors of the right names and shapes for a configuration."""
+    if config["model_type"] in more_decoders.FAMILIES:
+        return more_decoders.random_weights(config, seed)
     torch.manual_seed(seed)
     out = {}
 
@@ -353,3 +357,6 @@ def random_weights(config, seed):
     if not config["tie_word_embeddings"]:
         add("lm_head", config["vocab_size"], n)
     return out
+
+
+import more_decoders  # which uses the functions above

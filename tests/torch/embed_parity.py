@@ -23,6 +23,7 @@ import decoders
 import letter_text
 import parity
 from decoder_parity import CASES, like, write_folder
+from encoder_parity import write_modules
 from parity import FORWARD_TOLERANCE, Report, error, graft
 
 # Of several lengths beyond and below what groups are padded to, two of them alike.
@@ -67,12 +68,33 @@ def check(report, case, config):
             assert (got[0] == got[3]).all(), "what stands beside a text changes nothing"
 
 
+def check_qwen_embedding(report):
+    """A Qwen3-Embedding's folder: names of the base class, the last token's vector, of length 1."""
+    config = like(CASES["qwen3_tied"], vocab_size=len(letter_text.IDS), eos_token_id=letter_text.END,
+                  architectures=["Qwen3ForCausalLM"])
+    weights = decoders.random_weights(config, seed=3)
+    with tempfile.TemporaryDirectory() as folder:
+        letter_text.write_model(f"{folder}/letters")
+        write_folder(f"{folder}/model", config, {name.removeprefix("model."): w for name, w in weights.items()})
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(f"{folder}/letters/{name}", f"{folder}/model/{name}")
+        write_modules(f"{folder}/model", ["lasttoken"], True)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        expected = np.stack([pooled(config, weights, text, "last") for text in TEXTS])[:, :9]
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+        graft("embed", f"{folder}/a.graft", *(part for text in TEXTS for part in ("--text", text)), "--dimensions", 9, "-o",
+              f"{folder}/out.npy")
+        report.check("qwen3_embedding", "9 dimensions of texts", error(np.load(f"{folder}/out.npy"), expected),
+                     FORWARD_TOLERANCE)
+
+
 def main():
     parity.GRAFT = os.path.abspath(sys.argv[1])
     report = Report()
     with torch.no_grad():
         for case in ("llama", "qwen3_tied", "gemma2", "granite", "gpt2"):
             check(report, case, CASES[case])
+        check_qwen_embedding(report)
     return 1 if report.failures else 0
 
 

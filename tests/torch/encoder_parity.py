@@ -26,6 +26,7 @@ import files
 import letter_text
 import parity
 from decoder_parity import like, write_folder
+from gguf_files import GEMMA_NAMES
 from parity import GRADIENT_TOLERANCE, Report, error, file_of, graft
 
 FORWARD_TOLERANCE = 1e-5  # a few layers of f32 in another order
@@ -57,8 +58,35 @@ CASES = {
     "electra_classes": (like(BERT, model_type="electra", embedding_size=24, architectures=["ElectraForSequenceClassification"], **CLASSES),
                         {}),
 }
+MODERN = {"model_type": "modernbert", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 5,
+          "num_attention_heads": 3, "vocab_size": 37, "max_position_embeddings": 64, "norm_eps": 1e-5,
+          "hidden_activation": "gelu", "local_attention": 5, "global_rope_theta": 5000.0, "local_rope_theta": 100.0,
+          "pad_token_id": 0}
+GEMMA = {"model_type": "gemma3_text", "use_bidirectional_attention": True, "hidden_size": 24, "intermediate_size": 40,
+         "num_hidden_layers": 7, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 37,
+         "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 5000.0, "rope_local_base_freq": 100.0,
+         "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 8, "sliding_window": 5, "pad_token_id": 0}
+NOMIC = {"model_type": "nomic_bert", "n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 20, "n_positions": 64,
+         "vocab_size": 37, "pad_vocab_size_multiple": 8, "layer_norm_epsilon": 1e-5, "rotary_emb_base": 100.0,
+         "activation_function": "swiglu", "qkv_proj_bias": False, "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+         "type_vocab_size": 2, "pad_token_id": 0, "prenorm": False}
+CASES.update({
+    "nomic": (like(NOMIC, architectures=["NomicBertModel"]), {"alone": True}),
+    "nomic_biased": (like(NOMIC, qkv_proj_bias=True, mlp_fc1_bias=True, mlp_fc2_bias=True, rotary_emb_fraction=0.5,
+                          activation_function="geglu", type_vocab_size=1), {}),
+    "modern": (like(MODERN, architectures=["ModernBertModel"]), {"alone": True}),
+    "modern_masked": (like(MODERN, architectures=["ModernBertForMaskedLM"], norm_bias=True, attention_bias=True,
+                           mlp_bias=True, decoder_bias=False, classifier_bias=True, hidden_activation="silu"), {}),
+    "modern_classes": (like(MODERN, architectures=["ModernBertForSequenceClassification"], classifier_pooling="mean",
+                            global_attn_every_n_layers=2, **CLASSES), {}),
+    "modern_tokens": (like(MODERN, architectures=["ModernBertForTokenClassification"], classifier_activation="relu",
+                           layer_types=["sliding_attention"] * 3 + ["full_attention"] * 2, **CLASSES), {}),
+    "embedding_gemma": (like(GEMMA, architectures=["Gemma3TextModel"]), {"alone": True}),
+    "embedding_gemma_biased": (like(GEMMA, num_hidden_layers=3, _sliding_window_pattern=2, query_pre_attn_scalar=5,
+                                    attention_bias=True), {}),
+})
 LENGTHS = (11, 6, 1)
-GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked")  # others have what GGUF cannot say, or the same as these
+GGUF = ("bert", "bert_classes", "roberta", "distilbert_masked", "modern", "embedding_gemma", "nomic")  # others have what GGUF cannot say, or the same as these
 
 
 def inputs_of(config, folder):
@@ -122,6 +150,8 @@ def check_export(report, case, path, folder, config, stored):
     report.check(case, "tensors that an export changes", different, 0)
     with open(f"{folder}/back/config.json") as file:
         written = json.load(file)
+    multiple = config.get("pad_vocab_size_multiple", 1)
+    config = like(config, vocab_size=-(-config["vocab_size"] // multiple) * multiple)  # the table's rows
     assert {key: written.get(key) for key in config} == config, written
 
 
@@ -144,10 +174,40 @@ def encoder_names(config):
     return out
 
 
-def check_gguf(report, case, path, folder, config, weights, given, expected, real):
-    """As a GGUF file and back: the same hidden states; tensors under llama.cpp's names, positions from the first token's."""
-    graft("export", path, "-o", f"{folder}/a.gguf")
-    keys, tensors = read_gguf(f"{folder}/a.gguf")
+NOMIC_GGUF = {"embeddings.word_embeddings": "token_embd", "embeddings.token_type_embeddings": "token_types",
+              "emb_ln": "token_embd_norm", "attn.Wqkv": "attn_qkv", "attn.out_proj": "attn_output", "norm1": "attn_output_norm",
+              "norm2": "layer_output_norm", "mlp.fc11": "ffn_up", "mlp.fc12": "ffn_gate", "mlp.fc2": "ffn_down"}
+MODERN_GGUF = {"embeddings.tok_embeddings": "token_embd", "embeddings.norm": "token_embd_norm", "final_norm": "output_norm",
+               "attn_norm": "attn_norm", "attn.Wqkv": "attn_qkv", "attn.Wo": "attn_output", "mlp_norm": "ffn_norm",
+               "mlp.Wi": "ffn_up", "mlp.Wo": "ffn_down", "embed_tokens": "token_embd", "norm": "output_norm",
+               **{name: gguf for name, gguf in GEMMA_NAMES.items() if "." in name or name.endswith("layernorm")}}
+
+
+def check_modern_tensors(report, case, config, keys, tensors, weights):
+    """Names, numbers and keys of llama.cpp; a Gemma's norms have 1 added."""
+    gemma, nomic = config["model_type"] == "gemma3_text", config["model_type"] == "nomic_bert"
+    arch = "gemma-embedding" if gemma else "nomic-bert" if nomic else "modern-bert"
+    wanted = {"general.architecture": arch, f"{arch}.attention.causal": False,
+              **({f"{arch}.rope.freq_base": 100.0, "tokenizer.ggml.token_type_count": 2} if nomic else
+                 {f"{arch}.attention.sliding_window": 4, f"{arch}.rope.freq_base_swa": 100.0, f"{arch}.rope.freq_base": 5000.0})}
+    names = NOMIC_GGUF if nomic else MODERN_GGUF
+    assert {key: keys.get(key) for key in wanted} == wanted, keys
+    changed = 0
+    for name, tensor in weights.items():
+        module, ending = name.rsplit(".", 1)
+        module = module.removeprefix("encoder.")
+        if module.startswith("layers."):
+            _, number, module = module.split(".", 2)
+            theirs = f"blk.{number}.{names[module]}.{ending}"
+        else:
+            theirs = f"{names[module]}.{ending}"
+        changed += not np.array_equal(tensors.pop(theirs), (tensor + 1 if gemma and "norm" in module else tensor).numpy())
+    assert not tensors, tensors.keys()
+    report.check(case, "tensors that a GGUF file changes", changed, 0)
+
+
+def check_bert_tensors(report, case, config, keys, tensors, weights):
+    """Names of llama.cpp, positions from the first token's."""
     assert keys["general.architecture"] == "bert" and keys["bert.attention.causal"] is False, keys
     prefix = "" if "embeddings.word_embeddings.weight" in weights else encoders.PREFIX[config["model_type"]]
     first = config["pad_token_id"] + 1 if encoders.is_shifted(config) else 0
@@ -161,6 +221,13 @@ def check_gguf(report, case, path, folder, config, weights, given, expected, rea
     assert sorted(wanted) == sorted(tensors), sorted(set(wanted) ^ set(tensors))
     report.check(case, "tensors that a GGUF file changes",
                  sum(not np.array_equal(tensors[name], numbers) for name, numbers in wanted.items()), 0)
+
+
+def check_gguf(report, case, path, folder, config, weights, given, expected, real):
+    """As a GGUF file and back: the same hidden states."""
+    graft("export", path, "-o", f"{folder}/a.gguf")
+    check_tensors = check_modern_tensors if config["model_type"] in ("modernbert", "gemma3_text", "nomic_bert") else check_bert_tensors
+    check_tensors(report, case, config, *read_gguf(f"{folder}/a.gguf"), weights)
     graft("convert", f"{folder}/a.gguf", "-o", f"{folder}/b.graft")
     graft("run", f"{folder}/b.graft", *given, "--out", f"{folder}/gguf")
     actual = np.load(f"{folder}/gguf/last_hidden_state.npy")[real]
@@ -213,7 +280,8 @@ TEXTS = ["a", "The quick brown fox jumps over", "short one", "a", "x" * 16, "y" 
 
 def check_embeddings(report, case, config, flags):
     """Texts of several lengths in one batch: padding changes nothing."""
-    config = like(config, vocab_size=len(letter_text.IDS), max_position_embeddings=64)
+    config = like(config, vocab_size=len(letter_text.IDS),
+                  **({} if "n_positions" in config else {"max_position_embeddings": 64}))
     weights = encoders.random_weights(config, seed=5, **flags)
     with tempfile.TemporaryDirectory() as folder:
         letter_text.write_model(f"{folder}/letters")
@@ -270,6 +338,61 @@ def check_sentence_transformers(report):
     report.check("sentence_transformers", "poolings, there and back", 0, 0)
 
 
+def write_dense(folder, number, weight, bias, activation="torch.nn.modules.linear.Identity"):
+    where = f"{folder}/{number}_Dense"
+    os.makedirs(where)
+    with open(f"{where}/config.json", "w") as out:
+        json.dump({"in_features": weight.shape[1], "out_features": weight.shape[0], "bias": bias is not None,
+                   "activation_function": activation}, out)
+    decoders.save_safetensors(f"{where}/model.safetensors",
+                              {"linear.weight": weight, **({} if bias is None else {"linear.bias": bias})})
+    with open(f"{folder}/modules.json") as file:
+        modules = json.load(file)
+    modules.insert(number, {"idx": number, "name": str(number), "path": f"{number}_Dense",
+                            "type": "sentence_transformers.models.Dense"})
+    with open(f"{folder}/modules.json", "w") as out:
+        json.dump(modules, out)
+
+
+def check_dense(report):
+    """EmbeddingGemma as it is released: the mean, two linear layers, length 1; and its first dimensions alone."""
+    config, flags = CASES["embedding_gemma"]
+    config = like(config, vocab_size=len(letter_text.IDS), architectures=["Gemma3TextModel"])
+    weights = encoders.random_weights(config, seed=8, **flags)
+    wide, narrow, shift = torch.randn(40, 24) * 0.2, torch.randn(24, 40) * 0.2, torch.randn(24) * 0.2
+    with tempfile.TemporaryDirectory() as folder:
+        letter_text.write_model(f"{folder}/letters")
+        write_folder(f"{folder}/model", config, weights)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(f"{folder}/letters/{name}", f"{folder}/model/{name}")
+        write_modules(f"{folder}/model", ["mean_tokens"], True)
+        write_dense(f"{folder}/model", 2, wide, None)
+        write_dense(f"{folder}/model", 3, narrow, shift)
+        graft("convert", f"{folder}/model", "-o", f"{folder}/a.graft")
+        flags = [part for text in TEXTS for part in ("--text", text)]
+        states = [encoders.forward(config, weights, torch.tensor([letter_text.ids(text)]))["last_hidden_state"][0]
+                  for text in TEXTS]
+        vectors = torch.stack([state.mean(0) for state in states]) @ wide.T @ narrow.T + shift
+        for count in (24, 7):
+            expected = torch.nn.functional.normalize(vectors[:, :count], dim=1).numpy()
+            graft("embed", f"{folder}/a.graft", *flags, "--dimensions", count, "-o", f"{folder}/out.npy")
+            report.check("dense", f"{count} dimensions of texts", error(np.load(f"{folder}/out.npy"), expected),
+                         FORWARD_TOLERANCE)
+        graft("export", f"{folder}/a.graft", "-o", f"{folder}/back")
+        for number, weight in ((2, wide), (3, narrow)):
+            back = decoders.load_safetensors(f"{folder}/back/{number}_Dense/model.safetensors")
+            assert torch.equal(back["linear.weight"], weight) and ("linear.bias" in back) == (number == 3)
+        graft("convert", f"{folder}/back", "-o", f"{folder}/b.graft")
+        graft("embed", f"{folder}/b.graft", *flags, "--dimensions", count, "-o", f"{folder}/again.npy")
+        assert np.array_equal(np.load(f"{folder}/again.npy"), np.load(f"{folder}/out.npy")), "an exported folder is the same"
+        told = json.loads(graft("export", f"{folder}/a.graft", "-o", f"{folder}/a.gguf", "--json"))["notes"]
+        assert any("2 of them are left out" in note for note in told), told
+        # Where the layers cannot come before the pooling they are left out, with a reason.
+        write_dense(f"{folder}/model", 4, torch.randn(24, 24), None, "torch.nn.modules.activation.Tanh")
+        told = graft("convert", f"{folder}/model", "-o", f"{folder}/c.graft")
+        assert "its activation is torch.nn.modules.activation.Tanh" in told, told
+
+
 WORDS = ["a", "the", "un", "##able", "##b", "able", "b", "c", "cafe", "!", ","]
 SENTENCES = ["The unable cafe!", "a, B able", "Caf\u00e9 the bb", "xyz c"]
 
@@ -316,10 +439,11 @@ def main():
     report = Report()
     if len(sys.argv) == 2:
         check_sentence_transformers(report)
+        check_dense(report)
         check_vocab_txt(report)
     for case in sys.argv[2:] or CASES:
         check(report, case, *CASES[case])
-        if case in ("bert", "roberta_masked", "distilbert_classes"):
+        if case in ("bert", "roberta_masked", "distilbert_classes", "modern", "embedding_gemma", "nomic"):
             check_embeddings(report, case, *CASES[case])
     return 1 if report.failures else 0
 

@@ -20,8 +20,10 @@ except ImportError as missing:
     sys.exit(77)
 
 import decoders
+import more_decoders
 import parity
-from decoder_parity import CASES, HALVES, LLAMA, like, run_logits, write_folder
+from decoder_parity import CASES, HALVES, LLAMA, MORE, like, run_logits, write_folder
+from decoder_parity import NO_GGUF as NO_MORE_GGUF
 from gguf_files import gguf_name, plain, save_gguf
 from parity import FORWARD_TOLERANCE, Report, error, graft
 
@@ -37,6 +39,10 @@ FAMILIES = {**CASES, "gemma3_six": like(CASES["gemma3"], num_hidden_layers=6, sl
 BARE = ("qwen3_tied", "gpt2")
 NO_GGUF = ("gemma3_tied", "gemma3", "smollm3_listed", "smollm3_sliding", "smollm3_sliding_unlisted", "mistral", "phi3",
            "phi3_wide", "qwen3_sliding", "qwen3_biased", "llama_yarn_fractions")
+
+
+# Rows that move between the formats, matrices of several parts, names of their own.
+MORE_ADAPTERS = ("gpt_neox", "phi", "glm4", "minicpm", "nemotron", "opt", "gptj")
 
 
 def raw_tensors(folder):
@@ -175,6 +181,56 @@ def check_adapters(report):
                              error(run_logits(f"{folder}/merged.graft", tokens, folder), expected), FORWARD_TOLERANCE)
 
 
+def layer_matrices(config, weights):
+    names = more_decoders.FAMILIES[config["model_type"]]["names"]
+    return [name[:-len(".weight")] for name, tensor in weights.items()
+            if tensor.dim() == 2 and name.startswith(names["module"] + names["layer"])]
+
+
+def check_more_adapters(report, case):
+    """Adapters under PEFT's names on every matrix of a layer: on models from a folder and from a GGUF file, themselves as a
+    folder and as a GGUF file. Those that are trained without named targets are on the same matrices."""
+    config = MORE[case]
+    weights = decoders.random_weights(config, seed=3)
+    numbers, adapter = torch.Generator().manual_seed(5), {}
+    for layer in layer_matrices(config, weights):
+        rows, columns = weights[layer + ".weight"].shape
+        a, b = (torch.randn(shape, generator=numbers) * 0.3 for shape in ((4, columns), (rows, 4)))
+        adapter[layer] = a, b, 8.0, None
+    tokens = torch.randint(0, config["vocab_size"], (2, 9))
+    expected = decoders.forward(config, adapted(weights, adapter), tokens).numpy()
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(f"{folder}/model", config, weights)
+        base, gguf = f"{folder}/model.graft", f"{folder}/gguf.graft"
+        graft("convert", f"{folder}/model", "-o", base)
+        graft("export", base, "-o", f"{folder}/back")
+        report.check(case, "folder differs", float(raw_tensors(f"{folder}/back") != raw_tensors(f"{folder}/model")), 0)
+        write_peft(f"{folder}/peft", adapter)
+        with open(f"{folder}/peft/adapter_config.json", "w") as out:
+            json.dump({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "bias": "none", "target_modules": "all-linear"}, out)
+        graft("convert", f"{folder}/peft", "--base", base, "-o", f"{folder}/adapter.graft")
+        models, sources = [base], [f"{folder}/peft"]
+        if case not in NO_MORE_GGUF:
+            graft("export", base, "-o", f"{folder}/model.gguf")
+            graft("convert", f"{folder}/model.gguf", "-o", gguf)
+            graft("export", f"{folder}/adapter.graft", "-o", f"{folder}/adapter.gguf")
+            models, sources = [base, gguf], sources + [f"{folder}/adapter.gguf"]
+        np.save(f"{folder}/tokens.npy", tokens.numpy().astype(np.int32))
+        for model in models:
+            for source in sources:
+                graft("run", model, "--adapter", source, "--input", f"tokens={folder}/tokens.npy", "--out", f"{folder}/out")
+                report.check(case, f"{os.path.basename(source)} on {os.path.basename(model)}",
+                             error(np.load(f"{folder}/out/logits.npy"), expected), FORWARD_TOLERANCE)
+        for name in "xy":
+            np.save(f"{folder}/{name}.npy", tokens.numpy().astype(np.int32))
+        graft("train", base, "--data", f"npy:{folder}/x.npy,{folder}/y.npy?integers=yes", "--seq", 9, "--batch", 2, "--steps", 1,
+              "--lora", "r=2", "--quiet", "-o", f"{folder}/trained.graft")
+        graft("export", f"{folder}/trained.graft", "-o", f"{folder}/trained")
+        trained = {name.removeprefix("base_model.model.").split(".lora_")[0]
+                   for name in decoders.load_safetensors(f"{folder}/trained/adapter_model.safetensors")}
+        report.check(case, f"{len(trained)} matrices have adapters", float(trained != set(adapter)), 0)
+
+
 def main():
     parity.GRAFT = sys.argv[1]
     wanted = sys.argv[2:]
@@ -184,6 +240,9 @@ def main():
             check_family(report, case, config)
     if not wanted or "adapters" in wanted:
         check_adapters(report)
+    for case in MORE_ADAPTERS:
+        if not wanted or case in wanted:
+            check_more_adapters(report, case)
     return 1 if report.failures else 0
 
 

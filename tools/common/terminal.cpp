@@ -53,7 +53,7 @@ void to_stdout(const char* format, ...) {
   const auto lock = Progress::end_shown();
   std::va_list parts;
   va_start(parts, format);
-  std::vfprintf(stdout, format, parts);
+  std::vfprintf(results_to_stderr ? stderr : stdout, format, parts);
   va_end(parts);
 }
 
@@ -67,7 +67,7 @@ void to_stderr(const char* format, ...) {
 
 bool write_stdout(std::string_view bytes) {
   const auto lock = Progress::end_shown();
-  return std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+  return std::fwrite(bytes.data(), 1, bytes.size(), results_to_stderr ? stderr : stdout) == bytes.size();
 }
 
 std::string number_text(const char* format, double number) {

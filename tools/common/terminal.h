@@ -14,6 +14,9 @@ std::size_t terminal_width(std::FILE* file);
 /// Whether it is a terminal that can move its cursor: TERM is set, and not "dumb".
 bool can_redraw(std::FILE* file);
 
+/// What goes to stdout goes to stderr: of a command that another one runs on its way.
+inline bool results_to_stderr = false;
+
 /// As printf. A progress bar on the terminal is ended before.
 void to_stdout(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void to_stderr(const char* format, ...) __attribute__((format(printf, 1, 2)));

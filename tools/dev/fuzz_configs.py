@@ -27,14 +27,16 @@ except ImportError as missing:
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests", part) for part in ("torch", "cli")]
 
+import decoder_parity
 import decoders
 import encoders
+import more_decoders
 import parity
 from parity import error, graft
 
 TOLERANCE = 1e-4  # f32 against f64, as tests/torch/parity.py has it
 DECODERS = ("llama", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "stablelm", "gemma2", "gemma3_text", "phi3",
-            "falcon", "gpt2")
+            "falcon", "gpt2", *more_decoders.FAMILIES)
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "electra")
 # Fields that may be there and change nothing.
 DECORATION = {"torch_dtype": "float32", "transformers_version": "4.57.1", "use_cache": False, "initializer_range": 0.01,
@@ -133,6 +135,32 @@ def decoder_config(pick, kind):
     return config
 
 
+def more_config(pick, kind):
+    """Of a family of more_decoders.py: one of the parity test's configurations with other sizes, numbers and flags."""
+    config = dict(pick.choice([c for c in decoder_parity.MORE.values() if c["model_type"] == kind]))
+    layers = next(name for name in ("num_hidden_layers", "n_layer") if name in config)
+    if "layer_types" not in config:
+        config[layers] = pick.randint(1, 5)
+    for name in ("intermediate_size", "ffn_dim", "n_inner"):
+        if name in config:
+            config[name] = pick.choice((12, 33))
+    for name in ("rms_norm_eps", "layer_norm_eps", "norm_epsilon", "norm_eps", "layer_norm_epsilon"):
+        if name in config:
+            config[name] = pick.choice((1e-5, 1e-6, 1e-3))
+    for name in ("rope_theta", "rotary_emb_base"):
+        if name in config:
+            config[name] = pick.choice((10000.0, 500.0, 1e6))
+    for name in ("attention_bias", "attention_out_bias", "mlp_bias", "use_bias", "enable_bias", "use_parallel_residual",
+                 "tie_word_embeddings"):
+        if name in config and pick.random() < 0.5:
+            config[name] = pick.random() < 0.5
+    if config.get("sliding_window"):
+        config["sliding_window"] = pick.choice((1, 3, 5, 40))
+    if "hidden_act" in config and kind != "gemma":
+        config["hidden_act"] = pick.choice(("silu", "gelu", "relu", "gelu_new", *(("relu2",) if kind in ("arcee", "nemotron") else ())))
+    return config
+
+
 def encoder_config(pick, kind):
     heads = pick.choice((1, 2, 4))
     width = heads * pick.choice((4, 6))
@@ -196,7 +224,7 @@ def check_decoder(counts, pick, kind, config):
     double = {name: tensor.double() for name, tensor in weights.items()}
     tokens = torch.randint(0, 37, (2, pick.choice((5, 13))))
     expected = {"logits": decoders.forward(config, double, tokens).numpy()}
-    bare = pick.random() < 0.2 and "lm_head.weight" not in weights
+    bare = pick.random() < 0.2 and "lm_head.weight" not in weights and kind != "gpt_neox"
     stored = {name.split(".", 1)[1]: tensor for name, tensor in weights.items()} if bare else weights
     with tempfile.TemporaryDirectory() as folder:
         write(f"{folder}/model", decorated(pick, config), stored)
@@ -245,7 +273,8 @@ def main():
         pick = random.Random(number)
         torch.manual_seed(number)
         kind = given.family or pick.choice(DECODERS + ENCODERS)
-        config = {"model_type": kind, **(encoder_config if kind in ENCODERS else decoder_config)(pick, kind)}
+        make = encoder_config if kind in ENCODERS else more_config if kind in more_decoders.FAMILIES else decoder_config
+        config = {"model_type": kind, **make(pick, kind)}
         try:
             (check_encoder if kind in ENCODERS else check_decoder)(counts, pick, kind, config)
         except RuntimeError as failed:

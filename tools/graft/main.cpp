@@ -61,6 +61,7 @@ const graft::cli::Command kCommands[] = {
     {"imatrix", "Find out over a text what matters in a language model's matrices, to quantize it by",
      graft::cli::add_imatrix},
     {"checkpoint", "List, verify, prune and restore checkpoints of training", graft::cli::add_checkpoint},
+    {"memory", "Keep examples that a model learns from for years: add, list, erase", graft::cli::add_memory},
     {"watch",
      "Show a run in a browser while it trains: curves, evaluations, samples, snapshots",
      graft::cli::add_watch,

@@ -31,7 +31,8 @@ OPTIONAL = {
     "graft_generator_swap_adapters.path", "graft_model_merge_adapters.quantize", "graft_warm_start.snapshot", "graft_gate.path", "graft_gate.old",
     "graft_trainer_join.loader", "graft_trainer_meet.loader", "graft_trainer_restart.model", "graft_warm_start.cipher"}
 #: Numbers that may be left out.
-DEFAULTS = {"graft_model_add_adapters.seed": "0", "graft_trainer_copy.ema": "false", "graft_delta_apply.rate": "1"}
+DEFAULTS = {"graft_model_add_adapters.seed": "0", "graft_trainer_copy.ema": "false", "graft_delta_apply.rate": "1", "graft_memory_expire.now_ms": "0",
+            "graft_memory_data.now_ms": "0", "graft_memory_mix.now_ms": "0"}
 #: Methods that would have no good name otherwise.
 NAMES = {
     "graft_delta_apply": "apply", "graft_evaluate_model": "of", "graft_evaluate_trainer": "of", "graft_generator_tokenizer": "of",
@@ -41,17 +42,19 @@ NAMES = {
     "graft_data_add_reference_with": "add_reference", "graft_importance_add_tokens": "add", "graft_trainer_copy": "copy",
     "graft_checkpoint_open": "open_checkpoint", "graft_checkpoint_save": "save_checkpoint", "graft_checkpoint_close": "close_checkpoint",
     "graft_checkpoint_set_data": "set_checkpoint_data", "graft_checkpoint_describe": "describe_checkpoint",
-    "graft_checkpoint_acknowledge": "acknowledge", "graft_train_micro_step": "micro_step", "graft_gradients_get": "gradient", "graft_evaluate_data": "evaluate"}
+    "graft_checkpoint_acknowledge": "acknowledge", "graft_train_micro_step": "micro_step", "graft_gradients_get": "gradient", "graft_evaluate_data": "evaluate",
+    "graft_memory_data": "of_memory", "graft_memory_mix": "mixed"}
 #: Functions that another class has than that of the handle that they make.
 OWNERS = {"graft_averager_finish": "graft_averager", "graft_server_step": "graft_server"}
 #: Lists, by the function of one of them.
 LISTS = {"graft_importance_at": "matrices", "graft_plan_node_at": "nodes", "graft_plan_value_at": "values", "graft_profile_phase_at": "phases",
          "graft_gate_condition": "gate_conditions", "graft_model_metadata_at": "metadata_list", "graft_store_metadata_at": "metadata_list",
-         "graft_model_class": "classes", "graft_evaluation_class": "classes", "graft_data_class": "classes", "graft_store_damaged": "all_damaged"}
+         "graft_model_class": "classes", "graft_evaluation_class": "classes", "graft_data_class": "classes", "graft_store_damaged": "all_damaged",
+         "graft_memory_at": "records"}
 #: Structs that stay as C has them: they are filled for each batch or tensor, or have a form written by hand.
 VIEWS = {"graft_binding", "graft_tensor_info", "graft_batch", "graft_generated", "graft_field", "graft_shown_token"}
 #: Texts of which each line is one.
-LINES = {"graft_snapshot.tags"}
+LINES = {"graft_snapshot.tags", "graft_memory_added.evicted"}
 
 
 def plain(ctype):
@@ -284,7 +287,7 @@ class Calls:
                 typed, argument = (f"{typed}*", f"{name} == nullptr ? nullptr : {name}->get()") if where in OPTIONAL else (f"{typed}&", f"{name}.get()")
                 default = "nullptr" if where in OPTIONAL else None
             elif base in self.options and kind.startswith("const"):
-                context = ", context_of" if base in ("graft_checkpoint_options", "graft_store_options") else ""
+                context = ", context_of" if base in ("graft_checkpoint_options", "graft_store_options", "graft_memory_options") else ""
                 lines.append(f"const detail::Raw{camel(base)} raw_{name}({name}{context});")
                 typed, argument, default = f"const {camel(base)}&", f"raw_{name}.get()", "{}"
             elif base == "graft_source":
@@ -313,7 +316,8 @@ class Calls:
     def name(self, function, handle):
         if function.name in NAMES:
             return NAMES[function.name]
-        for prefix in (f"{handle}_", "graft_data_" if handle == "graft_data_set" else f"{handle}_", "graft_"):
+        short = {"graft_data_set": "graft_data_", "graft_memory_file": "graft_memory_"}.get(handle, f"{handle}_")
+        for prefix in (f"{handle}_", short, "graft_"):
             if function.name.startswith(prefix):
                 name = function.name.removeprefix(prefix)
                 return {"class": "class_name"}.get(name, name)

@@ -15,6 +15,7 @@ POINTERS = {
     "const graft_binding*": ("std::vector<Binding>", "raw_bindings"),
     "const graft_pair*": ("std::map<std::string, std::string>", "raw_pairs"),
     "const graft_parameter_group*": ("std::vector<ParameterGroup>", "raw_groups"),
+    "const graft_field*": ("std::vector<graft_field>", None),
     "const graft_input_format*": ("std::vector<InputFormat>", "raw_formats"),
     "const graft_data_set*": ("const DataSetHandle*", "{0} == nullptr ? nullptr : {0}->get()"),
     "graft_residual*": ("const ResidualHandle*", "{0} == nullptr ? nullptr : {0}->get()"),

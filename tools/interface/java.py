@@ -19,7 +19,7 @@ MAPS = {"graft_binding": ("Map<String, Long>", "bindings"), "graft_pair": ("Map<
         "graft_logit_bias": ("Map<Integer, Float>", "biases"), "graft_input_format": ("Map<String, InputFormat>", "formats")}
 #: What Java calls back through; not packed.
 CALLBACKS = {("graft_context_options", "log"): "Context.Log", ("graft_checkpoint_options", "cipher"): "Cipher",
-             ("graft_store_options", "cipher"): "Cipher"}
+             ("graft_store_options", "cipher"): "Cipher", ("graft_memory_options", "cipher"): "Cipher"}
 #: Members that have no use in Java.
 LEFT_OUT = {"held_out", "late", "take_over", "show", "validate", "plans_only", "shapes_only", "media"}
 #: What a constructor takes.
@@ -30,7 +30,7 @@ COUNTS = {("graft_generated", "log_probabilities"): "token_count", ("graft_gener
           ("graft_importance_matrix", "sums"): "columns", ("graft_tensor_info", "dims"): "rank", ("graft_field", "dims"): "rank",
           ("graft_device_fact", "values"): "value_count", ("graft_evaluation_confusion", "counts"): "classes * classes"}
 #: Functions that fail where there is none: null then.
-NONE_UNLESS_OK = {"graft_trainer_sample", "graft_devices_fact", "graft_devices_quirk", "graft_evaluation_confusion", "graft_plan_curve"}
+NONE_UNLESS_OK = {"graft_trainer_sample", "graft_devices_fact", "graft_devices_quirk", "graft_evaluation_confusion", "graft_plan_curve", "graft_memory_at"}
 NUMBERS = {"int32_t": "int", "uint32_t": "int", "int64_t": "long", "uint64_t": "long", "size_t": "long", "float": "float", "double": "double"}
 JNI = {"boolean": "jboolean", "int": "jint", "long": "jlong", "float": "jfloat", "double": "jdouble", "String": "jstring", "byte[]": "jbyteArray",
        "Block": "jobject", "Block[]": "jobjectArray", "ByteBuffer": "jobject", "void": "void"}

@@ -175,6 +175,10 @@ bool attach(JNIEnv* env, jlong callbacks, graft_store_options& options) {
   return callbacks == 0 || (options.cipher = Callbacks::of(callbacks)->cipher(env)) != nullptr;
 }
 
+bool attach(JNIEnv* env, jlong callbacks, graft_memory_options& options) {
+  return callbacks == 0 || (options.cipher = Callbacks::of(callbacks)->cipher(env)) != nullptr;
+}
+
 bool cipher_of(JNIEnv* env, jlong callbacks, graft_cipher& cipher) {
   if (callbacks == 0) return true;
   const graft_cipher* made = Callbacks::of(callbacks)->cipher(env);

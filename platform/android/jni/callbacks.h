@@ -53,6 +53,7 @@ bool attach(JNIEnv* env, jlong callbacks, graft_context_options& options);
 bool attach(JNIEnv* env, jlong callbacks, graft_generate_options& options);
 bool attach(JNIEnv* env, jlong callbacks, graft_checkpoint_options& options);
 bool attach(JNIEnv* env, jlong callbacks, graft_store_options& options);
+bool attach(JNIEnv* env, jlong callbacks, graft_memory_options& options);
 bool cipher_of(JNIEnv* env, jlong callbacks, graft_cipher& cipher);
 
 bool find_callbacks(JNIEnv* env, JavaVM* machine);

@@ -17,6 +17,7 @@ from ._errors import (Cancelled, Corrupt, DeviceError, DeviceLost, Error, Intern
 from ._generator import Embedder, Generated, Generator, Importance, ImportanceMatrix, Tokenizer
 from ._group import Group, ThreadGroup
 from ._inspection import Damage, Device, KernelVerdict, Layer, NodeVerdict, Plan, Snapshot, Store, devices
+from ._memory import Added, MemoryFile, MemoryInfo, Record
 from ._model import Context, Model, Session, load
 from ._tensors import InputFormat, Memory, TensorInfo
 from ._c import graft_version
@@ -25,11 +26,11 @@ from ._trainer import CheckpointInfo, Cipher, Forecast, Metrics, StepInfo, Train
 __version__: str = graft_version().decode()
 
 __all__ = [
-    "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt",
+    "Added", "Averager", "Cancelled", "CheckpointInfo", "Cipher", "Comparison", "Context", "ConvertReport", "Corrupt",
     "Damage", "DataSet", "Delta", "DeltaInfo", "Device", "DeviceError", "DeviceLost", "Embedder", "Error",
     "Evaluation", "ExportReport", "Field", "Forecast", "GateResult", "GateRow", "Generated", "Generator", "Group",
     "Importance", "ImportanceMatrix", "InputFormat", "Internal", "InvalidArgument", "IoError", "KernelVerdict",
-    "Layer", "Loader", "Memory", "Metrics", "Model", "NodeVerdict", "NotFound", "OutOfMemory", "Plan", "Server",
+    "Layer", "Loader", "Memory", "MemoryFile", "MemoryInfo", "Metrics", "Model", "NodeVerdict", "NotFound", "OutOfMemory", "Plan", "Record", "Server",
     "Session", "Snapshot", "StepInfo", "Store", "TensorInfo", "ThreadGroup", "Timeout", "Tokenizer", "Trainer",
     "Unsupported", "Verdict", "__version__", "convert", "convert_adapter", "devices", "export", "load",
     "metric_names", "privacy", "write_imatrix"

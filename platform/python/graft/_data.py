@@ -90,15 +90,16 @@ class DataSet(Owned):
         return [rows[begin:end] for begin, end in zip([0, *ends], ends)]
 
     def loader(self, *, batch: int = 32, seed: int = 0, shuffle: bool = True, drop_last: bool = False, epochs: int = 1,
-               shuffle_buffer: int = 1024, memory_limit: int = 0, read_threads: int = 0) -> "Loader":
+               shuffle_buffer: int = 1024, memory_limit: int = 0, read_threads: int = 0, keyed: bool = False) -> "Loader":
         """Batches, read ahead; a set has one loader at a time.
 
         seed: of the order. epochs: 0 for no end. shuffle_buffer: samples, where nobody knows how many there are.
         memory_limit: bytes for batches and buffers, 0 for none. read_threads: where each sample is a file; 0: as many as
-        cores, 8 at most.
+        cores, 8 at most. keyed: the order follows from a hash of each sample, so that one that is left out does not change that
+        of the others; what MemoryFile.mix() gives needs it.
         """
         options = _c.LoaderOptions(batch=batch, seed=seed, in_order=not shuffle, drop_last=drop_last, epochs=epochs,
-                                   shuffle_buffer=shuffle_buffer, memory_limit=memory_limit, read_threads=read_threads)
+                                   shuffle_buffer=shuffle_buffer, memory_limit=memory_limit, read_threads=read_threads, keyed=keyed)
         return Loader(self, self._make(_c.graft_loader_create, options, destroy=_c.graft_loader_destroy, uses=self._native))
 
 

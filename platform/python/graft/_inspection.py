@@ -218,6 +218,10 @@ class Store(Owned):
         """What open_checkpoint(metadata=...) said; NotFound where there is no such key."""
         return self._ask(ctypes.c_char_p, _c.graft_store_metadata, _named(name), text_of(key))
 
+    def hash(self, name: str = "") -> str:
+        """Of a snapshot's parameters, running statistics and optimizer state: the same for the same bits."""
+        return self._ask(ctypes.c_char_p, _c.graft_store_hash, _named(name))
+
     def verify(self) -> int:
         """Decodes and compares everything; how many chunks there are. Corrupt where there are problems."""
         chunks = ctypes.c_uint64()

@@ -19,6 +19,7 @@ from ._inspection import Damage, KernelVerdict, Layer, NodeVerdict, Plan, Store,
 from ._library import array_of, taken, text_of
 from ._owned import Calls, Owned, copied, each, source_of
 from ._tensors import InputFormat, Memory, TensorInfo, as_array, new_weights, tensor_of
+from ._memory import MemoryFile
 from ._trainer import Cipher, Forecast, Trainer, forecast_of, native_cipher, trainer_options
 
 _Path = Union[str, "os.PathLike[str]"]
@@ -139,6 +140,22 @@ class Context(Owned):
         """The folder that a run is kept in; writable: to tag, prune and branch, and no trainer may have it open."""
         options = _c.StoreOptions(writable=writable, cipher=native_cipher(cipher, self._native))
         return Store(self, self._make(_c.graft_store_open, text_of(folder), options, destroy=_c.graft_store_destroy))
+
+    def open_memory(self, path: _Path, *, fields: Sequence[Field] = (), like: Optional[DataSet] = None, bytes: int = 64 << 20,
+                    records: int = 0, policy: str = "reservoir", held_out: float = 0.1, seed: int = 0,
+                    cipher: Optional[Cipher] = None, read_only: bool = False) -> MemoryFile:
+        """A memory of examples, made if it is missing and fields are given, or those of the set `like`.
+
+        Of a new file: bytes, records: its limits (0: none). policy: which record is evicted of the class that has most when it is
+        full: by chance ("reservoir"), the smallest "loss" or "age". held_out: share that is never trained on. seed: of these
+        draws. cipher: of everything in the file. read_only: another process may write.
+        """
+        known = list(fields or (like.fields if like is not None else ()))
+        structs = (_c.Field * len(known))(*(field._struct() for field in known))
+        options = _c.MemoryOptions(fields=structs if fields else None, like=None if like is None or fields else like._native, bytes=bytes,
+                                   records=records, policy=policy, held_out_share=held_out, seed=seed, read_only=read_only,
+                                   cipher=native_cipher(cipher, self._native))
+        return MemoryFile(self, self._make(_c.graft_memory_open, text_of(path), options, destroy=_c.graft_memory_destroy), known)
 
     def self_test(self) -> list[KernelVerdict]:
         """Runs every kernel that this device may choose against a known answer; a minute on software Vulkan."""

@@ -324,7 +324,7 @@ class Trainer(Owned):
                         from_snapshot: str = "", keep: int = 4, journal_every: int = 1, journal_ms: int = 0,
                         with_changes: bool = False, continue_on_mismatch: bool = False, data: str = "",
                         metadata: Optional[Mapping[str, str]] = None, allow_non_finite: bool = False,
-                        loader: Optional[Loader] = None, cipher: Optional[Cipher] = None) -> CheckpointInfo:
+                        loader: Optional[Loader] = None, cipher: Optional[Cipher] = None, forget: bool = False) -> CheckpointInfo:
         """Keeps the run in a folder from now on; needs the option checkpoints=True.
 
         every: steps between snapshots, 0: save_checkpoint() only. Each step is journalled: durable at each
@@ -333,12 +333,13 @@ class Trainer(Owned):
         snapshot. from_snapshot: by number or tag; "": the newest. with_changes: although options differ.
         data: whatever tells the data apart: a resume with another is refused. keep: newest snapshots to keep.
         allow_non_finite: parameters may be NaN or infinite. loader: of train_next(): its place is kept, and a resume goes on
-        there. cipher: of everything in the folder.
+        there. cipher: of everything in the folder. forget: with resume and a keyed loader, whose data lack records that no step
+        before the snapshot has used (MemoryFile.first_use): later ones are erased, and the run becomes one that never had them.
         """
         options = _c.CheckpointOptions(
             folder=folder, every=every, resume=resume, keep=keep, journal_every=journal_every, journal_ms=journal_ms,
             with_changes=with_changes, continue_on_mismatch=continue_on_mismatch, data=data, metadata=metadata,
-            allow_non_finite=allow_non_finite, loader=loader, cipher=native_cipher(cipher, self._native.calls), **{"from": from_snapshot})
+            allow_non_finite=allow_non_finite, loader=loader, forget=forget, cipher=native_cipher(cipher, self._native.calls), **{"from": from_snapshot})
         self._loader = loader
         return self._ask(_c.CheckpointInfo, _c.graft_checkpoint_open, options, take=lambda info: taken(CheckpointInfo, info))
 

@@ -72,6 +72,10 @@ typedef struct graft_checkpoint_options {
   /* The run of another worker, which is gone (graft/distribute.h): it continues from this trainer's state, or from a
      newer snapshot. Looks less deep for damage than a resume. corrupt: it is another run's. Default: 0. */
   int take_over;
+  /* With resume and a keyed loader: the data lack records that no step before the snapshot `from` has used. Later
+     snapshots are erased, and the run continues as one that never had these records; without `from` it begins again.
+     graft_memory_first_use names the batch that the snapshot must lie before. Default: 0. */
+  int forget;
 } graft_checkpoint_options;
 
 /* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */

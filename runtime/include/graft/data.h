@@ -179,7 +179,7 @@ GRAFT_API graft_status graft_data_select(graft_data_set* set, const uint64_t* ro
 GRAFT_API graft_status graft_data_split(graft_data_set* set, const char* way, uint64_t parts, uint64_t seed,
                                         uint64_t* rows, uint64_t* ends);
 GRAFT_API void graft_data_destroy(graft_data_set* set);
-/* 0 where nobody knows. */
+/* 0 where nobody knows. Of a set that a memory is mixed into: those of an epoch. */
 GRAFT_API uint64_t graft_data_samples(const graft_data_set* set);
 /* How many parts a sample has; 0 for NULL. */
 GRAFT_API size_t graft_data_field_count(const graft_data_set* set);
@@ -211,6 +211,10 @@ typedef struct graft_loader_options {
   /* The loader computes no fingerprint of the data, which saves reading it. Only for runs without checkpoints and other
      workers: graft_checkpoint_open and graft_trainer_join refuse such a loader. Default: 0. */
   int anonymous;
+  /* The order of an epoch follows from a hash of the seed, the epoch and each sample: its contents, or the id of a
+     memory's record. A sample that is left out does not change the order of the others. All samples are read once
+     before the first. Not for data without a known size, nor for images or sounds that are augmented. Default: 0. */
+  int keyed;
 } graft_loader_options;
 
 /* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */

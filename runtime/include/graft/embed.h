@@ -32,6 +32,9 @@ typedef struct graft_embedder_options {
   uint64_t budget;
   /* Continues if the device is lost, as graft_session_options.recover_device. Default: 0. */
   int recover_device;
+  /* First numbers of each vector that remain, for models trained so (Matryoshka); 0: all. The cut comes before the
+     scaling to length 1. Default: 0. */
+  uint32_t dimensions;
 } graft_embedder_options;
 
 /* Fills in every default; each value then counts as it is, zero too. `options` has its struct_size. */

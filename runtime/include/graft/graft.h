@@ -239,6 +239,7 @@ GRAFT_END_C
 #include "graft/devices.h"
 #include "graft/embed.h"
 #include "graft/evaluate.h"
+#include "graft/examples.h"
 #include "graft/gate.h"
 #include "graft/generate.h"
 #include "graft/head.h"

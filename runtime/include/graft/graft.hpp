@@ -18,6 +18,7 @@
 #include "graft/gradients_calls.hpp"
 #include "graft/importance.hpp"
 #include "graft/language.hpp"
+#include "graft/memory_file.hpp"
 #include "graft/model_calls.hpp"
 #include "graft/session.hpp"
 #include "graft/store.hpp"

@@ -98,6 +98,10 @@ GRAFT_API graft_status graft_store_journalled_worker(graft_store* store, size_t 
    valid until the next call on the store. */
 GRAFT_API graft_status graft_store_find_non_finite(graft_store* store, const char* name, const char** parameter);
 
+/* 32 hexadecimal digits that follow from the parameters, running statistics and optimizer state of a snapshot: the same
+   for the same bits. Nothing is decoded; valid until the next call on the store. */
+GRAFT_API graft_status graft_store_hash(graft_store* store, const char* name, const char** hash);
+
 /* Decodes and compares everything. problems: a sentence a line, "" where all is well, valid until the next call on the
    store; chunks may be NULL. corrupt where there are problems. */
 GRAFT_API graft_status graft_store_verify(graft_store* store, uint64_t* chunks, const char** problems);

@@ -125,7 +125,7 @@ Result<Model> read_gguf_adapter(std::span<const std::byte> bytes, const Model& b
               : embedding ? builder.add_embedding_a(layer->second, tensors.back(), false)
                           : builder.add_a(layer->second, tensors.back()));
   }
-  const bool neighbours = gguf_pairs_neighbours(gguf_architecture(layout->family));
+  const bool neighbours = true;  // the order of GGUF files
   return builder.build(neighbours, [&](const std::string&, std::int64_t) { return alpha; });
 }
 
@@ -180,8 +180,7 @@ Result<ExportReport> export_gguf_adapter(os::FileSystem& files, const std::strin
     return unsupported("The layers \"", layers.front().layer, "\" and \"", layer.layer, "\" have the alphas ",
                        layers.front().alpha, " and ", layer.alpha, "; a GGUF file holds one for all.");
   }
-  GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors,
-                   adapter_tensors(adapter, gguf_pairs_neighbours(architecture), options.dtype));
+  GRAFT_TRY_ASSIGN(std::vector<ExportTensor> tensors, adapter_tensors(adapter, /*neighbours=*/true, options.dtype));
   ExportReport report;
   for (ExportTensor& tensor : tensors) {
     const bool embedding = tensor.name.ends_with(kLoraEmbeddingA) || tensor.name.ends_with(kLoraEmbeddingB);

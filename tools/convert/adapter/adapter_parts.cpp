@@ -10,7 +10,7 @@ PairOrder reorder(const std::optional<DecoderLayout>& layout, const std::string&
                   std::int64_t& heads) {
   heads = layout ? layout->paired_heads(layer) : 0;
   if (heads == 0 || from == to) return PairOrder::keep;
-  return to ? PairOrder::neighbours : PairOrder::halves;
+  return layout->row_order(to);
 }
 
 Status add_matrix(const std::string& name, ExportTensor tensor, Model& out) {

@@ -20,9 +20,10 @@ std::span<float> floats(HostBuffer& buffer) {
 /// Rows in another order, whatever their numbers are encoded as: blocks never cross rows.
 Result<HostBuffer> with_rows(const ExportTensor& tensor) {
   const auto rows = static_cast<std::size_t>(tensor.source.dims.front());
-  if (tensor.heads < 1 || tensor.source.dims.front() % (2 * tensor.heads) != 0) {
-    return corrupt("The tensor \"", tensor.name, "\" has ", rows, " rows, which are no ", tensor.heads,
-                   " heads of pairs.");
+  const bool pairs = tensor.pairs == PairOrder::neighbours || tensor.pairs == PairOrder::halves;
+  if (tensor.heads < 1 || tensor.source.dims.front() % ((pairs ? 2 : 3) * tensor.heads) != 0) {
+    return corrupt("The tensor \"", tensor.name, "\" has ", rows, " rows, which are no ", tensor.heads, " heads of ",
+                   pairs ? "pairs." : "queries, keys and values.");
   }
   const std::size_t row_bytes = tensor.source.bytes.size() / rows;
   GRAFT_TRY_ASSIGN(HostBuffer out, HostBuffer::create(tensor.source.bytes.size(), tensor.name));
@@ -73,6 +74,7 @@ std::vector<std::size_t> pair_rows(std::size_t rows, std::int64_t heads, PairOrd
   std::vector<std::size_t> out(rows);
   const std::size_t head = heads > 0 ? rows / static_cast<std::size_t>(heads) : rows;
   const std::size_t half = head / 2;
+  const std::size_t part = head / 3, third = rows / 3;  // of queries, keys and values
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t first = row / head * head;
     const std::size_t at = row - first;
@@ -80,6 +82,10 @@ std::vector<std::size_t> pair_rows(std::size_t rows, std::int64_t heads, PairOrd
       out[row] = first + at % 2 * half + at / 2;
     } else if (order == PairOrder::halves) {
       out[row] = first + at % half * 2 + at / half;
+    } else if (order == PairOrder::blocks) {
+      out[row] = row % third / part * head + row / third * part + row % part;
+    } else if (order == PairOrder::groups) {
+      out[row] = at / part * third + row / head * part + at % part;
     } else {
       out[row] = row;
     }

@@ -18,6 +18,8 @@ enum class PairOrder : std::uint8_t {
   keep,
   neighbours,  ///< rows (i, i + half) of each head become neighbours, as GGUF files of Llama have them
   halves,      ///< the other way round
+  blocks,  ///< rows of queries, keys and values, which each head has together, become all queries, all keys, all values
+  groups,  ///< the other way round
 };
 
 struct ExportTensor {

@@ -27,6 +27,7 @@ void compare_layers(const DecoderSpec& a, const DecoderSpec& b, std::vector<std:
     const LayerSpec& x = a.layers[i];
     const LayerSpec& y = b.layers[i];
     if (x.window != y.window && window.empty()) window = cat(kWindowDifference, i, " (", x.window, " keys)");
+    if (x.raw != y.raw) out.push_back(cat("the norm before the attention of layer ", i));
     if (x.rotates != y.rotates) out.push_back(cat("that layer ", i, " has ", x.rotates ? "" : "no ", "positions"));
     const RopeSpec& rope = x.local_rope ? a.local_rope : a.rope;
     const RopeSpec& other = y.local_rope ? b.local_rope : b.rope;
@@ -70,11 +71,15 @@ std::vector<std::string> decoder_differences(const DecoderSpec& a, const Decoder
       {"the number of layers", number(a.layers.size()), number(b.layers.size())},
       {"the kind of norm", number(a.layer_norm), number(b.layer_norm)},
       {"the epsilon of norms", a.epsilon, b.epsilon},
+      {"weights of norms", number(a.norm_weight), number(b.norm_weight)},
+      {"biases of norms", number(a.layer_norm && a.norm_bias), number(b.layer_norm && b.norm_bias)},
       {"norms before attention and feed-forward", number(a.before_norms), number(b.before_norms)},
       {"norms after attention and feed-forward", number(a.after_norms), number(b.after_norms)},
+      {"norms after residuals", number(a.residual_norms), number(b.residual_norms)},
       {"norms of queries and keys", number(a.query_key_norm), number(b.query_key_norm)},
       {"norms of all heads' queries and keys", number(a.whole_query_key_norm), number(b.whole_query_key_norm)},
       {"attention beside feed-forward", number(a.parallel), number(b.parallel)},
+      {"two norms next to each other", number(a.parallel_norms), number(b.parallel_norms)},
       {"queries, keys and values in one matrix", number(a.fused_qkv), number(b.fused_qkv)},
       {"biases of queries, keys and values", number(a.qkv_bias), number(b.qkv_bias)},
       {"the bias of the attention's output", number(a.attention_output_bias), number(b.attention_output_bias)},
@@ -84,6 +89,7 @@ std::vector<std::string> decoder_differences(const DecoderSpec& a, const Decoder
       {"the activation", number(a.activation), number(b.activation)},
       {"learned positions", number(a.learned_positions), number(b.learned_positions)},
       {"the head's own matrix", number(a.tied), number(b.tied)},
+      {"a bias of the head", number(a.head_bias), number(b.head_bias)},
       {"the scale of the embedding", a.embedding_scale, b.embedding_scale},
       {"the scale of what layers add", a.residual_scale, b.residual_scale},
       {"the scale of attention", attention_scale(a), attention_scale(b)},

@@ -14,7 +14,6 @@ class DecoderBuilder : LayerBuilder {
 
  private:
   ValueId embed(ValueId tokens);
-  ValueId decode_layer(ValueId x, std::int64_t layer);
 
   ValueId embedding_;
 };
@@ -24,25 +23,7 @@ ValueId DecoderBuilder::embed(ValueId tokens) {
   const std::string name = weights_.name(&Names::embedding);
   ValueId x = b_.node(Op::gather, {embedding_, tokens}, {{"axis", std::int64_t{0}}}, name);
   x = scaled(x, spec_.embedding_scale, name + ".scaled");
-  if (!spec_.learned_positions) return x;
-  const ValueId table = weight(&Names::positions, kNoLayer, ".weight", {spec_.context, spec_.hidden});
-  const ValueId places = b_.node(Op::positions, {}, {{"shape", Shape{seq_}}}, "positions");
-  const std::string positions = weights_.name(&Names::positions);
-  return b_.node(Op::add, {x, b_.node(Op::gather, {table, places}, {{"axis", std::int64_t{0}}}, positions)}, {},
-                 positions + ".added");
-}
-
-ValueId DecoderBuilder::decode_layer(ValueId x, std::int64_t layer) {
-  const ValueId read = spec_.before_norms ? norm(x, &Names::attention_norm, layer, spec_.hidden) : x;
-  ValueId mixed = attention(read, layer);
-  if (spec_.after_norms) mixed = norm(mixed, &Names::after_attention_norm, layer, spec_.hidden);
-  mixed = scaled(mixed, spec_.residual_scale, cat("layers.", layer, ".attention.scaled"));
-  x = b_.node(Op::add, {x, mixed}, {}, cat("layers.", layer, ".attention.residual"));
-  const ValueId then = spec_.parallel ? read : spec_.before_norms ? norm(x, &Names::ffn_norm, layer, spec_.hidden) : x;
-  ValueId fed = feed_forward(then, layer);
-  if (spec_.after_norms) fed = norm(fed, &Names::after_ffn_norm, layer, spec_.hidden);
-  fed = scaled(fed, spec_.residual_scale, cat("layers.", layer, ".mlp.scaled"));
-  return b_.node(Op::add, {x, fed}, {}, cat("layers.", layer, ".mlp.residual"));
+  return spec_.learned_positions ? add_positions(x, spec_.hidden) : x;
 }
 
 Status DecoderBuilder::build() {
@@ -52,15 +33,17 @@ Status DecoderBuilder::build() {
   ValueId x = embed(tokens);
   for (std::size_t i = 0; i < spec_.layers.size() && b_.status().ok(); ++i) {
     GRAFT_TRY(cancel_point(i, spec_.layers.size()));
-    x = decode_layer(x, static_cast<std::int64_t>(i));
+    x = whole_layer(x, static_cast<std::int64_t>(i));
   }
   x = norm(x, &Names::final_norm, kNoLayer, spec_.hidden);
   // What the head reads rather than what it gives: a loss takes the head's product with it, but no scale behind it.
   x = scaled(x, 1 / spec_.logit_divisor, "lm_head.scaled");
   if (spec_.tied) {
-    x = b_.node(Op::matmul, {x, embedding_}, {{"trans_b", std::int64_t{1}}}, weights_.name(&Names::head));
+    std::vector<ValueId> inputs = {x, embedding_};
+    if (spec_.head_bias) inputs.push_back(weight(&Names::head, kNoLayer, ".bias", {spec_.vocabulary}));
+    x = b_.node(Op::matmul, std::move(inputs), {{"trans_b", std::int64_t{1}}}, weights_.name(&Names::head));
   } else {
-    x = linear(x, &Names::head, kNoLayer, spec_.hidden, spec_.vocabulary, false);
+    x = linear(x, &Names::head, kNoLayer, spec_.hidden, spec_.vocabulary, spec_.head_bias);
   }
   x = softcap(x, spec_.logit_softcap, "lm_head.softcap");
   GRAFT_TRY(b_.status());

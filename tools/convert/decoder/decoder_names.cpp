@@ -67,6 +67,70 @@ const TensorNames kFalconNames = [] {
   return names;
 }();
 
+const TensorNames kGptNeoXNames = [] {
+  TensorNames names = kFalconNames;
+  names.embedding = "gpt_neox.embed_in";
+  names.layer = "gpt_neox.layers.";
+  names.query_key_value = "attention.query_key_value";
+  names.attention_output = "attention.dense";
+  names.final_norm = "gpt_neox.final_layer_norm";
+  names.head = "embed_out";
+  return names;
+}();
+
+const TensorNames kPhiNames = [] {
+  TensorNames names = kLlamaNames;
+  names.attention_output = "self_attn.dense";
+  names.gate = names.gate_up = "";
+  names.up = "mlp.fc1";
+  names.down = "mlp.fc2";
+  names.final_norm = "model.final_layernorm";
+  return names;
+}();
+
+const TensorNames kStarcoderNames = [] {
+  TensorNames names = kLlamaNames;
+  names.gate = names.gate_up = "";
+  names.up = "mlp.c_fc";
+  names.down = "mlp.c_proj";
+  return names;
+}();
+
+const TensorNames kGptJNames = [] {
+  TensorNames names = kGpt2Names;
+  names.positions = names.query_key_value = names.ffn_norm = "";
+  names.query = "attn.q_proj";
+  names.key = "attn.k_proj";
+  names.value = "attn.v_proj";
+  names.attention_output = "attn.out_proj";
+  names.up = "mlp.fc_in";
+  names.down = "mlp.fc_out";
+  return names;
+}();
+
+const TensorNames kOptNames = [] {
+  TensorNames names = kLlamaNames;
+  names.embedding = "model.decoder.embed_tokens";
+  names.positions = "model.decoder.embed_positions";
+  names.layer = "model.decoder.layers.";
+  names.attention_norm = "self_attn_layer_norm";
+  names.attention_output = "self_attn.out_proj";
+  names.ffn_norm = "final_layer_norm";
+  names.gate = names.gate_up = "";
+  names.up = "fc1";
+  names.down = "fc2";
+  names.final_norm = "model.decoder.final_layer_norm";
+  return names;
+}();
+
+const TensorNames kGlmNames = [] {
+  TensorNames names = kLlamaNames;
+  names.gate = names.up = "";
+  names.after_attention_norm = "post_self_attn_layernorm";
+  names.after_ffn_norm = "post_mlp_layernorm";
+  return names;
+}();
+
 const TensorNames kBertNames = {.embedding = "bert.embeddings.word_embeddings",
                                 .positions = "bert.embeddings.position_embeddings",
                                 .layer = "bert.encoder.layer.",
@@ -153,6 +217,44 @@ const TensorNames kDistilBertNames = [] {
   return names;
 }();
 
+const TensorNames kNomicBertNames = [] {
+  TensorNames names = kBertNames;
+  names.positions = "";
+  names.embedding_norm = "bert.emb_ln";
+  names.layer = "bert.encoder.layers.";
+  names.query = names.key = names.value = "";
+  names.query_key_value = "attn.Wqkv";
+  names.attention_output = "attn.out_proj";
+  names.after_attention_norm = "norm1";
+  names.up = "mlp.fc11";
+  names.gate = "mlp.fc12";
+  names.down = "mlp.fc2";
+  names.after_ffn_norm = "norm2";
+  names.pooler = names.class_head = names.token_class_head = "";
+  names.masked_dense = names.masked_norm = names.masked_bias = names.head = "";
+  return names;
+}();
+
+const TensorNames kModernBertNames = [] {
+  TensorNames names = kLlamaNames;
+  names.embedding = "model.embeddings.tok_embeddings";
+  names.embedding_norm = "model.embeddings.norm";
+  names.attention_norm = "attn_norm";
+  names.query = names.key = names.value = names.query_norm = names.key_norm = "";
+  names.query_key_value = "attn.Wqkv";
+  names.attention_output = "attn.Wo";
+  names.ffn_norm = "mlp_norm";
+  names.gate = names.up = "";
+  names.gate_up = "mlp.Wi";
+  names.down = "mlp.Wo";
+  names.final_norm = "model.final_norm";
+  names.class_dense = names.masked_dense = "head.dense";
+  names.class_norm = names.masked_norm = "head.norm";
+  names.class_head = names.token_class_head = "classifier";
+  names.masked_bias = names.head = "decoder";
+  return names;
+}();
+
 namespace {
 
 /// Names of a folder that holds the encoder alone, which has no module of its own there.
@@ -172,6 +274,9 @@ TensorNames alone(TensorNames names) {
 const TensorNames kBertAloneNames = alone(kBertNames);  // also RoBERTa's, whose heads it has none of
 const TensorNames kElectraAloneNames = alone(kElectraNames);
 const TensorNames kDistilBertAloneNames = alone(kDistilBertNames);
+const TensorNames kModernBertAloneNames = alone(kModernBertNames);
+const TensorNames kNomicBertAloneNames = alone(kNomicBertNames);
+const TensorNames kGemmaAloneNames = alone(kGemmaNames);
 
 const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .positions = "position_embd",
@@ -193,6 +298,13 @@ const TensorNames kGgufNames = {.embedding = "token_embd",
                                 .after_ffn_norm = "post_ffw_norm",
                                 .final_norm = "output_norm",
                                 .head = "output"};
+
+const TensorNames kGgufSeedNames = [] {
+  TensorNames names = kGgufNames;
+  names.after_attention_norm = "";
+  names.ffn_norm = "post_attention_norm";
+  return names;
+}();
 
 const TensorNames kGgufEncoderNames = [] {
   TensorNames names = kGgufNames;
@@ -217,6 +329,7 @@ constexpr Member kOutside[] = {&TensorNames::embedding,
                                &TensorNames::embedding_projection,
                                &TensorNames::pooler,
                                &TensorNames::class_dense,
+                               &TensorNames::class_norm,
                                &TensorNames::class_head,
                                &TensorNames::token_class_head,
                                &TensorNames::masked_dense,
@@ -238,12 +351,13 @@ constexpr Member kInside[] = {&TensorNames::attention_norm,
                               &TensorNames::ffn_norm,
                               &TensorNames::after_ffn_norm};
 
-/// The module of `from` that `name` is, as `to` calls it.
+/// The module of `from` that `name` is, as `to` calls it; one name may be of several modules, which `to` does not all
+/// have.
 template <std::size_t N>
 std::string_view module_in(std::string_view name, const Member (&members)[N], const TensorNames& from,
                            const TensorNames& to) {
   for (const Member member : members) {
-    if (!name.empty() && from.*member == name) return to.*member;
+    if (!name.empty() && from.*member == name && !(to.*member).empty()) return to.*member;
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// BERT and its kin: layers that see texts both ways, with norms behind what each adds, and heads of their own.
+// Encoders: layers that see texts both ways, and heads of their own.
 #include "tools/convert/decoder/decoder_graph.h"
 #include "tools/convert/decoder/layer_builder.h"
 
@@ -15,31 +15,19 @@ class EncoderBuilder : LayerBuilder {
 
  private:
   ValueId embed(ValueId tokens);
-  ValueId add_positions(ValueId x, std::int64_t width);
   ValueId add_token_types(ValueId x, std::int64_t width);
-  ValueId encode_layer(ValueId x, std::int64_t layer);
+  ValueId mean_of_tokens(ValueId x);
   ValueId first_token(ValueId x);
   ValueId pool(ValueId x);
+  ValueId before_classes(ValueId x);
   ValueId classify(ValueId x, ValueId pooled);
+  ValueId classify_tokens(ValueId x);
   ValueId masked(ValueId x);
   Status add_outputs(ValueId x);
 
   const EncoderSpec& encoder_ = *spec_.encoder;
   ValueId embedding_;
 };
-
-ValueId EncoderBuilder::add_positions(ValueId x, std::int64_t width) {
-  const std::int64_t first = encoder_.first_position;
-  const ValueId table = weight(&Names::positions, kNoLayer, ".weight", {spec_.context + first, width});
-  ValueId places = b_.node(Op::positions, {}, {{"shape", Shape{seq_}}}, "positions");
-  if (first != 0) {
-    const ValueId offset = b_.full({}, static_cast<double>(first), DType::i32);
-    places = b_.node(Op::add, {places, offset}, {}, "positions.offset");
-  }
-  const std::string name = weights_.name(&Names::positions);
-  return b_.node(Op::add, {x, b_.node(Op::gather, {table, places}, {{"axis", std::int64_t{0}}}, name)}, {},
-                 name + ".added");
-}
 
 ValueId EncoderBuilder::add_token_types(ValueId x, std::int64_t width) {
   if (encoder_.token_types == 0) return x;
@@ -57,19 +45,12 @@ ValueId EncoderBuilder::embed(ValueId tokens) {
   const std::int64_t width = encoder_.embedding_width != 0 ? encoder_.embedding_width : spec_.hidden;
   embedding_ = weight(&Names::embedding, kNoLayer, ".weight", {spec_.vocabulary, width});
   ValueId x = b_.node(Op::gather, {embedding_, tokens}, {{"axis", std::int64_t{0}}}, weights_.name(&Names::embedding));
+  x = scaled(x, spec_.embedding_scale, weights_.name(&Names::embedding) + ".scaled");
   x = add_token_types(x, width);
-  x = add_positions(x, width);
-  x = norm(x, &Names::embedding_norm, kNoLayer, width);
+  if (spec_.learned_positions) x = add_positions(x, width);
+  if (encoder_.embedding_norm) x = norm(x, &Names::embedding_norm, kNoLayer, width);
   if (width == spec_.hidden) return x;
   return linear(x, &Names::embedding_projection, kNoLayer, width, spec_.hidden, true);
-}
-
-ValueId EncoderBuilder::encode_layer(ValueId x, std::int64_t layer) {
-  const std::string name = cat("layers.", layer);
-  x = b_.node(Op::add, {x, attention(x, layer)}, {}, name + ".attention.residual");
-  x = norm(x, &Names::after_attention_norm, layer, spec_.hidden);
-  x = b_.node(Op::add, {x, feed_forward(x, layer)}, {}, name + ".mlp.residual");
-  return norm(x, &Names::after_ffn_norm, layer, spec_.hidden);
 }
 
 /// [batch, hidden]
@@ -86,24 +67,45 @@ ValueId EncoderBuilder::pool(ValueId x) {
   return b_.node(Op::tanh, {dense}, {}, weights_.name(&Names::pooler) + ".activation");
 }
 
+/// [batch, hidden], of tokens that are no padding.
+ValueId EncoderBuilder::mean_of_tokens(ValueId x) {
+  const Shape row = {batch_, Dim(1), seq_};
+  const ValueId real = b_.node(Op::cast, {mask_}, {{"to", static_cast<std::int64_t>(DType::f32)}}, "mean.mask");
+  const ValueId weights = b_.node(Op::reshape, {real}, {{"shape", row}}, "mean.weights");
+  const ValueId sum = b_.node(Op::matmul, {weights, x}, {}, "mean.sum");
+  const ValueId count = b_.reduce_sum(weights, {2}, /*keepdims=*/true);
+  const ValueId mean = b_.node(Op::div, {sum, count}, {}, "mean.tokens");
+  return b_.node(Op::reshape, {mean}, {{"shape", Shape{batch_, Dim(spec_.hidden)}}}, "mean");
+}
+
+ValueId EncoderBuilder::before_classes(ValueId x) {
+  const std::string name = weights_.name(&Names::class_dense);
+  if (name.empty()) return x;
+  x = linear(x, &Names::class_dense, kNoLayer, spec_.hidden, spec_.hidden, encoder_.dense_bias);
+  x = activate(x, encoder_.class_activation, name + ".activation");
+  return weights_.name(&Names::class_norm).empty() ? x : norm(x, &Names::class_norm, kNoLayer, spec_.hidden);
+}
+
 ValueId EncoderBuilder::classify(ValueId x, ValueId pooled) {
-  ValueId read = encoder_.pooled_classes ? pooled : first_token(x);
-  if (!weights_.name(&Names::class_dense).empty()) {
-    read = linear(read, &Names::class_dense, kNoLayer, spec_.hidden, spec_.hidden, true);
-    read = activate(read, encoder_.class_activation, weights_.name(&Names::class_dense) + ".activation");
-  }
-  return linear(read, &Names::class_head, kNoLayer, spec_.hidden, encoder_.classes, true);
+  const ValueId read = encoder_.pooled_classes ? pooled : encoder_.mean_classes ? mean_of_tokens(x) : first_token(x);
+  return linear(before_classes(read), &Names::class_head, kNoLayer, spec_.hidden, encoder_.classes, true);
+}
+
+ValueId EncoderBuilder::classify_tokens(ValueId x) {
+  if (!weights_.name(&Names::class_norm).empty()) x = before_classes(x);
+  return linear(x, &Names::token_class_head, kNoLayer, spec_.hidden, encoder_.classes, true);
 }
 
 ValueId EncoderBuilder::masked(ValueId x) {
   const std::string name = weights_.name(&Names::masked_dense);
-  x = linear(x, &Names::masked_dense, kNoLayer, spec_.hidden, spec_.hidden, true);
+  x = linear(x, &Names::masked_dense, kNoLayer, spec_.hidden, spec_.hidden, encoder_.dense_bias);
   x = activate(x, encoder_.masked_activation, name + ".activation");
   x = norm(x, &Names::masked_norm, kNoLayer, spec_.hidden);
   const ValueId matrix =
       spec_.tied ? embedding_ : weight(&Names::head, kNoLayer, ".weight", {spec_.vocabulary, spec_.hidden});
-  const ValueId bias = weight(&Names::masked_bias, kNoLayer, ".bias", {spec_.vocabulary});
-  return b_.node(Op::matmul, {x, matrix, bias}, {{"trans_b", std::int64_t{1}}}, weights_.name(&Names::head));
+  std::vector<ValueId> inputs = {x, matrix};
+  if (encoder_.masked_bias) inputs.push_back(weight(&Names::masked_bias, kNoLayer, ".bias", {spec_.vocabulary}));
+  return b_.node(Op::matmul, std::move(inputs), {{"trans_b", std::int64_t{1}}}, weights_.name(&Names::head));
 }
 
 Status EncoderBuilder::add_outputs(ValueId x) {
@@ -114,9 +116,7 @@ Status EncoderBuilder::add_outputs(ValueId x) {
   switch (encoder_.head) {
     case EncoderHead::none: break;
     case EncoderHead::classes: logits = classify(x, pooled); break;
-    case EncoderHead::token_classes:
-      logits = linear(x, &Names::token_class_head, kNoLayer, spec_.hidden, encoder_.classes, true);
-      break;
+    case EncoderHead::token_classes: logits = classify_tokens(x); break;
     case EncoderHead::masked: logits = masked(x); break;
   }
   GRAFT_TRY(b_.status());
@@ -130,11 +130,13 @@ Status EncoderBuilder::build() {
   GRAFT_TRY_ASSIGN(const ValueId tokens,
                    graph_.add_value(std::string(kTokensInput), DType::i32, Shape{batch_, seq_}, ValueKind::input));
   GRAFT_TRY_ASSIGN(mask_, graph_.add_value(std::string(kMaskInput), DType::i32, Shape{batch_, seq_}, ValueKind::input));
+  GRAFT_TRY(add_frequencies());
   ValueId x = embed(tokens);
   for (std::size_t i = 0; i < spec_.layers.size() && b_.status().ok(); ++i) {
     GRAFT_TRY(cancel_point(i, spec_.layers.size()));
-    x = encode_layer(x, static_cast<std::int64_t>(i));
+    x = whole_layer(x, static_cast<std::int64_t>(i));
   }
+  if (encoder_.final_norm) x = norm(x, &Names::final_norm, kNoLayer, spec_.hidden);
   GRAFT_TRY(b_.status());
   return add_outputs(x);
 }

@@ -20,8 +20,14 @@ struct Family {
   std::string_view model_type = name;  ///< in config.json
   const TensorNames* alone = nullptr;  ///< of an encoder: names in folders without a head
 
+  const TensorNames* gguf = &kGgufNames;
+
+  void (*choices)(DecoderSpec&) = nullptr;  ///< what all models of the family have; sizes and numbers come first
+  bool interleaved = false;                 ///< neighbours turn together in folders too, and no rows move
+  bool grouped = false;                     ///< DecoderSpec::grouped_qkv in folders, and not in GGUF files
+
   bool encodes() const { return alone != nullptr; }
-  const TensorNames& gguf_names() const { return encodes() ? kGgufEncoderNames : kGgufNames; }
+  const TensorNames& gguf_names() const { return *gguf; }
 };
 
 std::span<const Family> families();

@@ -25,13 +25,15 @@ ValueId LayerBuilder::linear(ValueId x, DecoderWeights::Member member, std::int6
 }
 
 ValueId LayerBuilder::norm(ValueId x, DecoderWeights::Member member, std::int64_t layer, std::int64_t size) {
-  std::vector<ValueId> inputs = {x, weight(member, layer, ".weight", {size})};
   Attrs attrs = {{"axis", std::int64_t{-1}}, {"epsilon", spec_.epsilon}};
-  if (spec_.layer_norm) {
-    inputs.push_back(weight(member, layer, ".bias", {size}));
+  std::vector<ValueId> inputs = {x};
+  if (spec_.norm_weight) inputs.push_back(weight(member, layer, ".weight", {size}));
+  if (spec_.layer_norm && spec_.norm_add_unit) {
+    inputs.back() = b_.node(Op::affine, {inputs.back()}, {{"beta", 1.0}}, weights_.name(member, layer) + ".scale");
   } else if (spec_.norm_add_unit) {
     attrs.set("add_unit", std::int64_t{1});
   }
+  if (spec_.layer_norm && spec_.norm_bias) inputs.push_back(weight(member, layer, ".bias", {size}));
   return b_.node(spec_.layer_norm ? Op::layer_norm : Op::rms_norm, std::move(inputs), std::move(attrs),
                  weights_.name(member, layer));
 }
@@ -73,6 +75,7 @@ ValueId LayerBuilder::activate(ValueId x, Activation activation, const std::stri
   switch (activation) {
     case Activation::silu: return b_.node(Op::silu, {x}, {}, name);
     case Activation::relu: return b_.node(Op::relu, {x}, {}, name);
+    case Activation::relu_squared: return b_.node(Op::square, {b_.node(Op::relu, {x}, {}, name + ".relu")}, {}, name);
     case Activation::tanh: return b_.node(Op::tanh, {x}, {}, name);
     case Activation::gelu: return b_.node(Op::gelu, {x}, {}, name);
     case Activation::gelu_tanh: return b_.node(Op::gelu, {x}, {{"approximate", std::string("tanh")}}, name);
@@ -81,7 +84,7 @@ ValueId LayerBuilder::activate(ValueId x, Activation activation, const std::stri
 }
 
 ValueId LayerBuilder::gated(ValueId gate, ValueId up, const std::string& name) {
-  if (spec_.activation == Activation::relu) {
+  if (spec_.activation == Activation::relu || spec_.activation == Activation::relu_squared) {
     return b_.node(Op::mul, {activate(gate, spec_.activation, name + ".activation"), up}, {}, name + ".gated");
   }
   const char* activation = spec_.activation == Activation::silu   ? "silu"
@@ -98,10 +101,32 @@ LayerBuilder::Heads LayerBuilder::project(ValueId x, std::int64_t layer) {
             linear(x, &Names::key, layer, spec_.hidden, key, spec_.qkv_bias),
             linear(x, &Names::value, layer, spec_.hidden, key, spec_.qkv_bias)};
   }
+  if (spec_.grouped_qkv) return project_groups(x, layer);
   const ValueId all = linear(x, &Names::query_key_value, layer, spec_.hidden, query + 2 * key, spec_.qkv_bias);
   const std::string name = weights_.name(&Names::query_key_value, layer);
   return {columns(all, 0, query, name + ".q"), columns(all, query, key, name + ".k"),
           columns(all, query + key, key, name + ".v")};
+}
+
+LayerBuilder::Heads LayerBuilder::project_groups(ValueId x, std::int64_t layer) {
+  constexpr std::int64_t kToEnd = INT32_MAX;
+  const std::int64_t group = spec_.heads / spec_.kv_heads, parts = group + 2, dim = spec_.head_dim;
+  const std::string name = weights_.name(&Names::query_key_value, layer);
+  const ValueId all =
+      linear(x, &Names::query_key_value, layer, spec_.hidden, spec_.kv_heads * parts * dim, spec_.qkv_bias);
+  const ValueId groups =
+      b_.node(Op::reshape, {all}, {{"shape", Shape{batch_, seq_, spec_.kv_heads, parts, dim}}}, name + ".groups");
+  const auto part = [&](std::int64_t first, std::int64_t count, const char* what) {
+    const ValueId cut = b_.node(Op::slice, {groups},
+                                {{"starts", Ints{0, 0, 0, first, 0}},
+                                 {"ends", Ints{kToEnd, kToEnd, kToEnd, first + count, kToEnd}},
+                                 {"steps", Ints{1, 1, 1, 1, 1}}},
+                                cat(name, ".", what, ".groups"));
+    const Shape flat = {batch_, seq_, spec_.kv_heads * count * dim};
+    return b_.node(Op::reshape, {cut}, {{"shape", flat}}, cat(name, ".", what));
+  };
+  const ValueId query = part(0, group, "q"), key = part(group, 1, "k");
+  return {query, key, part(group + 1, 1, "v")};
 }
 
 ValueId LayerBuilder::attention(ValueId x, std::int64_t layer) {
@@ -150,6 +175,38 @@ ValueId LayerBuilder::feed_forward(ValueId x, std::int64_t layer) {
   return linear(inner, &Names::down, layer, spec_.ffn, spec_.hidden, spec_.ffn_bias);
 }
 
+ValueId LayerBuilder::add_positions(ValueId x, std::int64_t width) {
+  const std::int64_t first = spec_.first_position;
+  const ValueId table = weight(&Names::positions, kNoLayer, ".weight", {spec_.context + first, width});
+  ValueId places = b_.node(Op::positions, {}, {{"shape", Shape{seq_}}}, "positions");
+  if (first != 0) {
+    const ValueId offset = b_.full({}, static_cast<double>(first), DType::i32);
+    places = b_.node(Op::add, {places, offset}, {}, "positions.offset");
+  }
+  const std::string name = weights_.name(&Names::positions);
+  return b_.node(Op::add, {x, b_.node(Op::gather, {table, places}, {{"axis", std::int64_t{0}}}, name)}, {},
+                 name + ".added");
+}
+
+ValueId LayerBuilder::whole_layer(ValueId x, std::int64_t layer) {
+  const std::string name = cat("layers.", layer);
+  const bool normed = spec_.before_norms && !spec_.layers[static_cast<std::size_t>(layer)].raw;
+  const ValueId read = normed ? norm(x, &Names::attention_norm, layer, spec_.hidden) : x;
+  ValueId mixed = attention(read, layer);
+  if (spec_.after_norms) mixed = norm(mixed, &Names::after_attention_norm, layer, spec_.hidden);
+  mixed = scaled(mixed, spec_.residual_scale, name + ".attention.scaled");
+  ValueId sum = b_.node(Op::add, {x, mixed}, {}, name + ".attention.residual");
+  if (spec_.residual_norms) sum = norm(sum, &Names::after_attention_norm, layer, spec_.hidden);
+  ValueId then = spec_.parallel ? read : sum;
+  if (spec_.parallel && spec_.parallel_norms) then = norm(x, &Names::ffn_norm, layer, spec_.hidden);
+  if (!spec_.parallel && spec_.before_norms) then = norm(sum, &Names::ffn_norm, layer, spec_.hidden);
+  ValueId fed = feed_forward(then, layer);
+  if (spec_.after_norms) fed = norm(fed, &Names::after_ffn_norm, layer, spec_.hidden);
+  fed = scaled(fed, spec_.residual_scale, name + ".mlp.scaled");
+  sum = b_.node(Op::add, {sum, fed}, {}, name + ".mlp.residual");
+  return spec_.residual_norms ? norm(sum, &Names::after_ffn_norm, layer, spec_.hidden) : sum;
+}
+
 Status LayerBuilder::add_frequencies() {
   const std::pair<const RopeSpec*, ValueId*> ropes[] = {{&spec_.rope, &frequencies_},
                                                         {&spec_.local_rope, &local_frequencies_}};
@@ -172,6 +229,10 @@ Status check_spec(const DecoderSpec& spec) {
   constexpr std::size_t kMostLayers = 1000;
   if (spec.layers.empty() || spec.layers.size() > kMostLayers) {
     return invalid("The model has ", spec.layers.size(), " layers; 1 to ", kMostLayers, " can be.");
+  }
+  if (spec.grouped_qkv && spec.heads % spec.kv_heads != 0) {
+    return invalid("The model has ", spec.heads, " heads of queries for ", spec.kv_heads,
+                   " of keys, no multiple of them.");
   }
   if (spec.learned_positions && spec.context < 1) return invalid("The model's number of positions is not known.");
   const double scales[] = {spec.attention_scale, spec.embedding_scale, spec.residual_scale, 1 / spec.logit_divisor};

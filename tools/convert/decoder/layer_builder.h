@@ -42,8 +42,11 @@ class LayerBuilder {
   ValueId activate(ValueId x, Activation activation, const std::string& name);
   ValueId gated(ValueId gate, ValueId up, const std::string& name);
   Heads project(ValueId x, std::int64_t layer);
+  Heads project_groups(ValueId x, std::int64_t layer);
   ValueId attention(ValueId x, std::int64_t layer);
   ValueId feed_forward(ValueId x, std::int64_t layer);
+  ValueId add_positions(ValueId x, std::int64_t width);
+  ValueId whole_layer(ValueId x, std::int64_t layer);
   Status add_frequencies();
 
   const DecoderSpec& spec_;

@@ -24,6 +24,7 @@ class GgufReader {
   Result<std::int64_t> size(std::string_view name, std::int64_t otherwise = 0) const;
   Result<double> real(std::string_view name, double otherwise) const;
   bool has(std::string_view tensor) const { return model_.tensors.find(tensor) != nullptr; }
+  bool is_gemma3() const { return arch_ == "gemma3" || arch_ == "gemma-embedding"; }
   Status read_architecture();
   Status read_tensors();
   Result<GgufModel> read_model();
@@ -190,15 +191,17 @@ Status GgufReader::read_rope_scaling(std::int64_t turned) {
 }
 
 Status GgufReader::read_family() {
-  spec_.family = arch_;
-  if (family_of_architecture(arch_)->encodes()) return read_encoder();
+  const Family& family = *family_of_architecture(arch_);
+  spec_.family = family.name;
+  if (family.choices != nullptr) family.choices(spec_);
+  if (arch_ == "bert") return read_encoder();
   spec_.tied = !has("output.weight");
   spec_.qkv_bias = has("blk.0.attn_q.bias") || has("blk.0.attn_qkv.bias");
   spec_.attention_output_bias = has("blk.0.attn_output.bias");
   spec_.ffn_bias = has("blk.0.ffn_down.bias");
   const bool query_norm = has("blk.0.attn_q_norm.weight");
   (arch_ == "olmo2" ? spec_.whole_query_key_norm : spec_.query_key_norm) = query_norm;
-  model_.own_names = family_of_architecture(arch_)->names;
+  model_.own_names = family.encodes() ? family.alone : family.names;
   if (arch_ == "gpt2") {
     spec_.layer_norm = spec_.fused_qkv = spec_.learned_positions = true;
     spec_.gated = false;
@@ -206,12 +209,12 @@ Status GgufReader::read_family() {
     GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_epsilon", 1e-5));
     return {};
   }
-  spec_.layer_norm = arch_ == "stablelm" || arch_ == "falcon";
+  if (arch_ == "stablelm" || arch_ == "falcon") spec_.layer_norm = true;
   GRAFT_TRY_ASSIGN(spec_.epsilon,
                    real(spec_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5));
   GRAFT_TRY(read_rope());
   // Writers of this architecture order rows of queries and keys so that neighbours turn together.
-  spec_.rope.interleaved = gguf_pairs_neighbours(arch_);
+  spec_.rope.interleaved = family.neighbours || family.interleaved;
   if (arch_ == "smollm3") stop_turning(kNoRopeInterval, spec_);
   if (arch_ == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
   GRAFT_TRY(read_windows());
@@ -234,7 +237,8 @@ Status GgufReader::read_encoder() {
   }
   spec_.layer_norm = spec_.learned_positions = true;
   spec_.qkv_bias = spec_.attention_output_bias = spec_.ffn_bias = true;
-  spec_.gated = false;
+  spec_.gated = spec_.before_norms = false;
+  spec_.residual_norms = true;
   spec_.tied = true;
   spec_.activation = Activation::gelu;
   GRAFT_TRY_ASSIGN(spec_.epsilon, real("attention.layer_norm_epsilon", 1e-12));
@@ -243,7 +247,8 @@ Status GgufReader::read_encoder() {
 }
 
 Status GgufReader::read_windows() {
-  if (arch_ != "gemma2" && arch_ != "gemma3" && arch_ != "phi3" && arch_ != "llama") return {};
+  const GgufWindows windows = gguf_windows(arch_);
+  if (!windows.key) return {};
   // llama.cpp's converter writes 0 if a Phi-4 has no window.
   const std::string name = key("attention.sliding_window");
   std::int64_t window = 0;
@@ -253,14 +258,20 @@ Status GgufReader::read_windows() {
   if (window != 0) {
     GRAFT_TRY_ASSIGN(window, size("attention.sliding_window"));
   }
+  if (spec_.encoder && window != 0) window = window / 2 + 1;      // both ways, it is the keys on either side together
   if (arch_ == "llama" && window != 0) spec_.family = "mistral";  // whose files bear the other's name
-  // Each such layer sees everything.
-  const std::size_t global = arch_ == "gemma3" ? 6 : arch_ == "gemma2" ? 2 : 0;
-  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
-    if (global != 0 && (i + 1) % global == 0) continue;
-    spec_.layers[i].window = window;
-    spec_.layers[i].local_rope = arch_ == "gemma3";
+  if (arch_ == "olmo2" && window != 0) {
+    spec_.family = "olmo3";
+    spec_.local_rope = {.theta = spec_.rope.theta};  // which no scaling is for
   }
+  const bool local_rope = windows.local_base || spec_.family == "olmo3";
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+    if (!windows.slides(i)) continue;
+    spec_.layers[i].window = window;
+    spec_.layers[i].local_rope = local_rope;
+  }
+  if (!windows.local_base) return {};
+  GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));
   return {};
 }
 
@@ -280,23 +291,48 @@ Status GgufReader::read_own() {
     spec_.activation = Activation::gelu;
     if (has("blk.0.attn_norm_2.weight")) return unsupported("A Falcon with two norms in each layer is not supported.");
   }
-  if (arch_ == "granite") {
+  if (arch_ == "gptneox") {
+    spec_.parallel = !file_.has(key("use_parallel_residual"));
+    if (!spec_.parallel) {
+      GRAFT_TRY_ASSIGN(spec_.parallel, file_.flag(key("use_parallel_residual")));
+    }
+    spec_.parallel_norms = spec_.parallel;
+  }
+  if (arch_ == "phi2") spec_.fused_qkv = has("blk.0.attn_qkv.weight");
+  if (arch_ == "command-r" || arch_ == "cohere2") {
+    GRAFT_TRY_ASSIGN(const double scale, real("logit_scale", 1));
+    spec_.logit_divisor = 1 / scale;
+  }
+  if (arch_ == "cohere2") {
+    for (LayerSpec& layer : spec_.layers) layer.rotates = layer.window != 0;
+  }
+  if (arch_ == "granite" || arch_ == "minicpm") {
     GRAFT_TRY_ASSIGN(spec_.embedding_scale, real("embedding_scale", 1));
     GRAFT_TRY_ASSIGN(spec_.residual_scale, real("residual_scale", 1));
-    GRAFT_TRY_ASSIGN(spec_.attention_scale, real("attention.scale", 0));
+    if (arch_ == "granite") {
+      GRAFT_TRY_ASSIGN(spec_.attention_scale, real("attention.scale", 0));
+    }
     GRAFT_TRY_ASSIGN(spec_.logit_divisor, real("logit_scale", 1));
   }
-  if (arch_ != "gemma2" && arch_ != "gemma3") return {};
+  if (const SourceTensor* const types = model_.tensors.find("token_types.weight");
+      spec_.encoder && types != nullptr && types->dims.size() == 2) {
+    spec_.encoder->token_types = types->dims[0];
+  }
+  if (arch_ == "modern-bert") {
+    spec_.activation = Activation::gelu;
+    spec_.norm_bias = has("output_norm.bias");
+  }
+  if (arch_ != "gemma2" && !is_gemma3()) return {};
   spec_.after_norms = true;  // whose weights have 1 added already
   spec_.activation = Activation::gelu_tanh;
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
   // The largest of its models is the one that scales by another number; files do not tell.
   const std::size_t largest = arch_ == "gemma3" ? 62 : 46;
-  const std::int64_t scaled = spec_.layers.size() == largest ? spec_.hidden / spec_.heads : spec_.head_dim;
+  const std::int64_t scaled =
+      !spec_.encoder && spec_.layers.size() == largest ? spec_.hidden / spec_.heads : spec_.head_dim;
   spec_.attention_scale = 1 / std::sqrt(static_cast<double>(scaled));
   GRAFT_TRY_ASSIGN(spec_.attention_softcap, real("attn_logit_softcapping", arch_ == "gemma2" ? 50 : 0));
   GRAFT_TRY_ASSIGN(spec_.logit_softcap, real("final_logit_softcapping", arch_ == "gemma2" ? 30 : 0));
-  GRAFT_TRY_ASSIGN(spec_.local_rope.theta, real("rope.freq_base_swa", 10000));  // gemma3's
   return {};
 }
 

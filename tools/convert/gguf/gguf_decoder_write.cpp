@@ -86,24 +86,28 @@ Status write_gguf_decoder(const DecoderSpec& spec, GgufWriter& out) {
   keys.size("attention.value_length", spec.head_dim);
   keys.real(spec.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", spec.epsilon);
   keys.size("vocab_size", spec.vocabulary);
-  if (spec.encoder) {
-    out.add(cat(architecture, ".attention.causal"), false);
+  if (spec.encoder) out.add(cat(architecture, ".attention.causal"), false);
+  if (spec.encoder && spec.encoder->token_types != 0) {
     out.add("tokenizer.ggml.token_type_count", static_cast<std::uint32_t>(spec.encoder->token_types));
   }
   if (spec.learned_positions) return {};
   write_rope(spec, keys);
   const auto window =
       std::find_if(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) { return layer.window != 0; });
-  if (window != spec.layers.end() && gguf_reads_windows(architecture)) keys.size("attention.sliding_window", window->window);
-  if (spec.family == "gemma3") keys.real("rope.freq_base_swa", spec.local_rope.theta);
+  if (window != spec.layers.end() && gguf_windows(architecture).applied) {
+    keys.size("attention.sliding_window", spec.encoder ? 2 * (window->window - 1) : window->window);
+    if (gguf_windows(architecture).local_base) keys.real("rope.freq_base_swa", spec.local_rope.theta);
+  }
   if (spec.attention_softcap != 0) keys.real("attn_logit_softcapping", spec.attention_softcap);
   if (spec.logit_softcap != 0) keys.real("final_logit_softcapping", spec.logit_softcap);
   if (spec.family == "stablelm") out.add(cat(architecture, ".use_parallel_residual"), spec.parallel);
   if (spec.family == "falcon") keys.text("tensor_data_layout", "jploski");
-  if (spec.family != "granite") return {};
+  if (spec.family == "gpt_neox") out.add(cat(architecture, ".use_parallel_residual"), spec.parallel);
+  if (spec.family == "cohere" || spec.family == "cohere2") keys.real("logit_scale", 1 / spec.logit_divisor);
+  if (spec.family != "granite" && spec.family != "minicpm") return {};
   keys.real("embedding_scale", spec.embedding_scale);
   keys.real("residual_scale", spec.residual_scale);
-  keys.real("attention.scale", spec.attention_scale);
+  if (spec.family == "granite") keys.real("attention.scale", spec.attention_scale);
   keys.real("logit_scale", spec.logit_divisor);
   return {};
 }

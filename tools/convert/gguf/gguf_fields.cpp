@@ -16,7 +16,8 @@ constexpr KnownFields kRotary = {
     R"({"rope.dimension_count": 1, "rope.freq_base": 1, "rope.scaling.type": "", "rope.scaling.factor": 1,
         "rope.scale_linear": 1, "rope.scaling.original_context_length": 1, "rope.scaling.attn_factor": 1,
         "rope.scaling.yarn_beta_fast": 1, "rope.scaling.yarn_beta_slow": 1})",
-    {}, R"({"attention.causal": [true]})"};
+    {},
+    R"({"attention.causal": [true]})"};
 
 /// The tokenizer's keys. The harmless ones are for pairs of texts and for filling in, which graft does not do.
 constexpr KnownFields kTokenizer = {
@@ -38,7 +39,9 @@ struct Architecture {
   bool ffn_bias = false;
   bool own_head_size = false;  ///< another one than embedding_length / head_count
   bool partial_rotary = false;
-  std::int64_t windows = 0;  ///< each so many-th layer has no window; 0: windows are not read
+  std::int64_t windows = 0;   ///< each so many-th layer has no window; 0: windows are not read
+  bool global_first = false;  ///< these are the first of so many, not the last
+  bool norm_bias = true;      ///< of LayerNorm
 };
 
 constexpr bool kYes = true, kNo = false;
@@ -50,18 +53,84 @@ constexpr Architecture kArchitectures[] = {
     {"smollm3", {}, kNo, kNo, kNo, kYes},
     {"granite",
      {R"({"embedding_scale": 1, "residual_scale": 1, "attention.scale": 1, "logit_scale": 1})"},
-     kYes, kYes, kYes, kYes},
-    {"olmo2", {}},
+     kYes,
+     kYes,
+     kYes,
+     kYes},
+    {"olmo2",
+     {R"({"attention.sliding_window": 1})", {}, R"({"attention.sliding_window_pattern": [4]})"},
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     4},
+    {"olmo", {}},
+    {"gemma", {}, kNo, kNo, kNo, kYes},
+    {"gptneox", {R"({"use_parallel_residual": true})"}, kYes, kYes, kYes, kNo, kYes},
+    {"phi2", {}, kYes, kYes, kYes, kNo, kYes},
+    {"starcoder2", {}, kYes, kYes, kYes},
+    {"command-r", {R"({"logit_scale": 1})"}, kNo, kNo, kNo, kNo, kNo, 0, kNo, kNo},
+    {"cohere2",
+     {R"({"logit_scale": 1, "attention.sliding_window": 1})", {}, R"({"attention.sliding_window_pattern": [4]})"},
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     4,
+     kNo,
+     kNo},
+    {"glm4", {}, kYes, kNo, kNo, kYes, kYes},
+    {"seed_oss", {}, kYes, kNo, kNo, kYes},
+    {"arcee", {}, kNo, kNo, kNo, kYes},
+    {"ernie4_5", {}, kNo, kNo, kNo, kYes},
+    {"nemotron", {}, kYes, kYes, kYes, kNo, kYes},
+    {"minicpm", {R"({"embedding_scale": 1, "residual_scale": 1, "logit_scale": 1})"}, kNo, kNo, kNo, kYes},
     {"stablelm", {"{}", "use_parallel_residual"}, kYes, kNo, kNo, kNo, kYes},
     {"gemma2",
      {R"({"attention.sliding_window": 1, "attn_logit_softcapping": 1, "final_logit_softcapping": 1})",
-      {}, R"({"attention.sliding_window_pattern": [2]})"},
-     kNo, kNo, kNo, kYes, kYes, 2},
+      {},
+      R"({"attention.sliding_window_pattern": [2]})"},
+     kNo,
+     kNo,
+     kNo,
+     kYes,
+     kYes,
+     2},
     {"gemma3",
      {R"({"attention.sliding_window": 1, "attn_logit_softcapping": 1, "final_logit_softcapping": 1,
           "rope.freq_base_swa": 1})",
       "mm.tokens_per_image", R"({"attention.sliding_window_pattern": [6]})"},
-     kNo, kNo, kNo, kYes, kYes, 6},
+     kNo,
+     kNo,
+     kNo,
+     kYes,
+     kYes,
+     6},
+    {"gemma-embedding",
+     {R"({"attention.sliding_window": 1, "rope.freq_base_swa": 1})",
+      {},
+      R"({"attention.sliding_window_pattern": [6], "attention.causal": [false]})"},
+     kNo,
+     kNo,
+     kNo,
+     kYes,
+     kYes,
+     6},
+    {"nomic-bert", {"{}", {}, R"({"attention.causal": [false]})"}, kNo, kNo, kNo},
+    {"modern-bert",
+     {R"({"attention.sliding_window": 1, "rope.freq_base_swa": 1})",
+      {},
+      R"({"attention.sliding_window_pattern": [3], "attention.causal": [false], "hidden_activation": ["gelu"]})"},
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     kNo,
+     3,
+     kYes,
+     kNo},
     {"phi3", {R"({"attention.sliding_window": 1})"}, kNo, kNo, kNo, kNo, kYes},
     {"falcon", {"{}", {}, R"({"tensor_data_layout": ["jploski"]})"}},
     {"gpt2", {"{}", "rope.dimension_count rope.freq_base"}, kYes, kYes, kYes},
@@ -107,7 +176,12 @@ Status check_gguf_keys(const GgufFile& file, std::string_view architecture) {
   return check_fields(own, lists, cat("the architecture \"", architecture, '"'), architecture, true);
 }
 
-bool gguf_reads_windows(std::string_view architecture) { return architecture_of(architecture).windows != 0; }
+GgufWindows gguf_windows(std::string_view architecture) {
+  const Architecture& known = architecture_of(architecture);
+  const bool key = known.own.applied.find("\"attention.sliding_window\"") != std::string_view::npos;
+  const bool base = known.own.applied.find("\"rope.freq_base_swa\"") != std::string_view::npos;
+  return {key, known.windows != 0, base, static_cast<std::size_t>(known.windows), known.global_first};
+}
 
 Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture) {
   const Architecture& reader = architecture_of(architecture);
@@ -118,6 +192,10 @@ Status check_gguf_can_say(const DecoderSpec& spec, std::string_view architecture
       {spec.ffn_bias && !reader.ffn_bias, "biases of the feed-forward part"},
       {head_size && !reader.own_head_size,
        cat("heads of ", spec.head_dim, " elements where ", spec.heads, " heads share ", spec.hidden)},
+      {reader.ffn_bias && !spec.gated && !spec.encoder && !(spec.ffn_bias && spec.qkv_bias) &&
+           architecture != "nemotron",
+       "an attention or a feed-forward part without biases"},
+      {spec.layer_norm && spec.norm_bias && !reader.norm_bias, "biases of norms"},
       {spec.rope.rotated != 0 && !reader.partial_rotary, "heads that turn in part"},
       {architecture == "gemma2" && !spec.tied, "a matrix of the head"},
       {architecture == "gemma3" && spec.attention_softcap != 0, "a soft cap of attention"},

@@ -6,6 +6,7 @@
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/huggingface/hf_config_parts.h"
 #include "tools/convert/huggingface/hf_fields.h"
+#include "tools/convert/huggingface/hf_words.h"
 
 namespace graft::convert {
 
@@ -20,6 +21,7 @@ Result<Activation> activation_of(const Json& config, const char* key) {
   if (name == "gelu" || name == "gelu_python") return Activation::gelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
+  if (name == "relu2") return Activation::relu_squared;
   return unsupported("The activation \"", shown(name), "\" (\"", key, "\") is not supported.");
 }
 
@@ -113,7 +115,10 @@ class ConfigReader {
   Status read_ropes();
   Status read_windows();
   bool slides(std::size_t layer, std::int64_t pattern, std::int64_t from) const;
+  bool is_gemma3() const { return spec_.family == "gemma3" || spec_.family == "gemma-embedding"; }
+  bool has_local_rope() const { return is_gemma3() || spec_.family == "modernbert"; }
   Status read_gemma();
+  Status read_modern_bert();
   Status read_granite();
   Status read_olmo2();
   Status read_stablelm();
@@ -137,8 +142,11 @@ Status ConfigReader::read_common() {
   GRAFT_TRY_ASSIGN(spec_.context, size_or(config_, "max_position_embeddings", 0));
   GRAFT_TRY_ASSIGN(const std::int64_t layers, integer_member(config_, "num_hidden_layers", 1, 1000));
   spec_.layers.resize(static_cast<std::size_t>(layers));
+  if (const auto choices = find_family(spec_.family)->choices; choices != nullptr) choices(spec_);
   spec_.epsilon = number_member(config_, "rms_norm_eps", 1e-6);
-  GRAFT_TRY_ASSIGN(spec_.activation, activation_of(config_, config_.contains("hidden_activation") ? "hidden_activation" : "hidden_act"));
+  GRAFT_TRY_ASSIGN(
+      spec_.activation,
+      activation_of(config_, member(config_, "hidden_activation") != nullptr ? "hidden_activation" : "hidden_act"));
   spec_.tied = flag_member(config_, "tie_word_embeddings", false);
   spec_.qkv_bias = spec_.attention_output_bias = flag_member(config_, "attention_bias", false);
   spec_.ffn_bias = flag_member(config_, "mlp_bias", false);
@@ -149,8 +157,12 @@ Status ConfigReader::read_rope(const Json* parameters, const std::string& path, 
   const double whole = number_member(config_, "partial_rotary_factor", 1);
   const double share = parameters != nullptr ? number_member(*parameters, "partial_rotary_factor", whole) : whole;
   if (!(share > 0 && share <= 1)) return corrupt("\"partial_rotary_factor\" is ", share, "; it must be in (0, 1].");
-  const auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
-  rope.rotated = share < 1 ? turned : 0;
+  auto turned = static_cast<std::int64_t>(share * static_cast<double>(spec_.head_dim));
+  if (member(config_, "rotary_dim") != nullptr) {
+    GRAFT_TRY_ASSIGN(turned, integer_member(config_, "rotary_dim", 2, spec_.head_dim));
+    rope.rotated = turned;
+  }
+  if (share < 1) rope.rotated = turned;
   if (parameters == nullptr) return {};
   rope.theta = number_member(*parameters, "rope_theta", rope.theta);
   const double old = number_member(config_, "original_max_position_embeddings", static_cast<double>(spec_.context));
@@ -158,8 +170,11 @@ Status ConfigReader::read_rope(const Json* parameters, const std::string& path, 
 }
 
 Status ConfigReader::read_ropes() {
-  spec_.rope.theta = number_member(config_, "rope_theta", 10000);
-  spec_.local_rope.theta = number_member(config_, "rope_local_base_freq", 10000);
+  if (spec_.learned_positions) return {};
+  const bool modern = spec_.family == "modernbert";
+  spec_.rope.interleaved = find_family(spec_.family)->interleaved;
+  spec_.rope.theta = number_member(config_, modern ? "global_rope_theta" : "rope_theta", 10000);
+  spec_.local_rope.theta = number_member(config_, modern ? "local_rope_theta" : "rope_local_base_freq", 10000);
   std::string path = "rope_parameters";
   const Json* parameters = member(config_, path.c_str());
   if (parameters == nullptr) parameters = member(config_, (path = "rope_scaling").c_str());
@@ -169,7 +184,8 @@ Status ConfigReader::read_ropes() {
   }
   const Json* full = nullptr;
   const Json* local = nullptr;
-  if (spec_.family == "gemma3" && parameters != nullptr) {
+  const bool by_kind = has_local_rope() || spec_.family == "olmo3";
+  if (by_kind && parameters != nullptr) {
     full = member(*parameters, "full_attention");
     local = member(*parameters, "sliding_attention");
     const std::size_t kinds = (full != nullptr ? 1 : 0) + (local != nullptr ? 1 : 0);
@@ -179,7 +195,12 @@ Status ConfigReader::read_ropes() {
   }
   GRAFT_TRY(full != nullptr || local != nullptr ? read_rope(full, path + ".full_attention", spec_.rope)
                                                 : read_rope(parameters, path, spec_.rope));
+  if (spec_.family == "olmo3") spec_.local_rope = {.theta = spec_.rope.theta};  // which no scaling is for
   GRAFT_TRY(read_rope(local, path + ".sliding_attention", spec_.local_rope));
+  if (spec_.family == "cohere" && number_member(config_, "rope_theta", 0) == 0 &&
+      (parameters == nullptr || number_member(*parameters, "rope_theta", 0) == 0)) {
+    return corrupt("\"rope_theta\" is missing, and versions of transformers differ in what that means for a Cohere.");
+  }
   if (spec_.rope.scaling.type == "longrope") spec_.context = static_cast<std::int64_t>(spec_.rope.scaling.old_context);
   return {};
 }
@@ -201,13 +222,15 @@ Status ConfigReader::read_windows() {
   for (std::size_t i = 0; types != nullptr && i < spec_.layers.size(); ++i) {
     const Json& type = (*types)[i];
     if (type == "full_attention" || (type == "sliding_attention" && config_.contains("sliding_window"))) continue;
-    return unsupported("Layer ", i, " is of a type (\"layer_types\") that graft does not have in a ", spec_.family, ".");
+    return unsupported("Layer ", i, " is of a type (\"layer_types\") that graft does not have in a ", spec_.family,
+                       ".");
   }
   GRAFT_TRY_ASSIGN(const std::int64_t window, size_or(config_, "sliding_window", 0));
   if (window == 0 || !flag_member(config_, "use_sliding_window", true)) return {};
   GRAFT_TRY_ASSIGN(std::int64_t pattern, size_or(config_, "sliding_window_pattern", 0));
   if (spec_.family == "gemma2") pattern = 2;
-  if (spec_.family == "gemma3" && pattern == 0) {
+  if (spec_.family == "olmo3") pattern = 4;
+  if (is_gemma3() && pattern == 0) {
     GRAFT_TRY_ASSIGN(pattern, size_or(config_, "_sliding_window_pattern", 6));
   }
   const bool own_range = spec_.family == "qwen2" || spec_.family == "qwen3";
@@ -217,7 +240,8 @@ Status ConfigReader::read_windows() {
   }
   for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
     const bool sliding = types != nullptr ? (*types)[i] == "sliding_attention" : slides(i, pattern, from);
-    if (sliding) spec_.layers[i].window = window;
+    // Both ways, a window is the keys on either side together.
+    if (sliding) spec_.layers[i].window = spec_.family == "gemma-embedding" ? window / 2 + 1 : window;
   }
   return {};
 }
@@ -225,13 +249,47 @@ Status ConfigReader::read_windows() {
 Status ConfigReader::read_gemma() {
   GRAFT_TRY(read_common());
   spec_.norm_add_unit = spec_.after_norms = true;
-  spec_.query_key_norm = spec_.family == "gemma3";
+  spec_.query_key_norm = is_gemma3();
   spec_.embedding_scale = std::sqrt(static_cast<double>(spec_.hidden));
   const double scalar = number_member(config_, "query_pre_attn_scalar", 0);
   if (!(scalar > 0)) return corrupt("\"query_pre_attn_scalar\" is ", scalar, "; it must be positive.");
   spec_.attention_scale = 1 / std::sqrt(scalar);
   spec_.attention_softcap = number_member(config_, "attn_logit_softcapping", 0);
   spec_.logit_softcap = number_member(config_, "final_logit_softcapping", 0);
+  return {};
+}
+
+Status ConfigReader::read_modern_bert() {
+  GRAFT_TRY(read_common());
+  spec_.epsilon = number_member(config_, "norm_eps", 1e-5);
+  spec_.norm_bias = flag_member(config_, "norm_bias", false);
+  GRAFT_TRY_ASSIGN(const std::int64_t interval, size_of(config_, "global_attn_every_n_layers"));
+  GRAFT_TRY_ASSIGN(const std::int64_t local, size_of(config_, "local_attention"));
+  const Json* const types = member(config_, "layer_types");
+  if (types != nullptr && (!types->is_array() || types->size() != spec_.layers.size())) {
+    return corrupt("\"layer_types\" is not a list of ", spec_.layers.size(), " names.");
+  }
+  for (std::size_t i = 0; i < spec_.layers.size(); ++i) {
+    bool sliding = static_cast<std::int64_t>(i) % interval != 0;
+    if (types != nullptr) {
+      sliding = (*types)[i] == "sliding_attention";
+      if (!sliding && (*types)[i] != "full_attention")
+        return unsupported("Layer ", i, " is of another type (\"layer_types\").");
+    }
+    if (sliding) spec_.layers[i].window = local / 2 + 1;
+  }
+  EncoderSpec& encoder = *spec_.encoder;
+  encoder.dense_bias = flag_member(config_, "classifier_bias", false);
+  encoder.masked_bias = flag_member(config_, "decoder_bias", true);
+  const std::string_view pooling = string_member(config_, "classifier_pooling");
+  if (pooling != "cls" && pooling != "mean") {
+    return unsupported("\"classifier_pooling\" is \"", shown(pooling), "\"; cls and mean are supported.");
+  }
+  GRAFT_TRY(read_encoder_head(config_, spec_));
+  encoder.mean_classes = encoder.head == EncoderHead::classes && pooling == "mean";
+  GRAFT_TRY_ASSIGN(encoder.class_activation, activation_of(config_, "classifier_activation"));
+  encoder.masked_activation = encoder.class_activation;
+  spec_.tied = encoder.head != EncoderHead::masked || spec_.tied;
   return {};
 }
 
@@ -305,15 +363,20 @@ Status ConfigReader::read_gpt2() {
 }
 
 Result<HfModel> ConfigReader::read(std::string_view type) {
-  GRAFT_TRY(check_class());
   spec_.family = type;
-  model_.names = find_family(type)->names;
+  const Family& family = *find_family(type);
+  if (!family.encodes()) GRAFT_TRY(check_class());
+  model_.names = family.names;
   if (type == "gpt2") {
     GRAFT_TRY(read_gpt2());
     return std::move(model_);
   }
-  if (type == "gemma2" || type == "gemma3") {
+  if (type == "gemma2" || is_gemma3()) {
     GRAFT_TRY(read_gemma());
+    const std::string_view name = class_of(config_);
+    if (family.encodes() && name.find("For") != std::string_view::npos) spec_.notes.push_back(left_out_note(name));
+  } else if (type == "modernbert") {
+    GRAFT_TRY(read_modern_bert());
   } else if (type == "granite") {
     GRAFT_TRY(read_granite());
   } else if (type == "olmo2") {
@@ -328,11 +391,17 @@ Result<HfModel> ConfigReader::read(std::string_view type) {
     if (type == "qwen3") spec_.query_key_norm = true;
     if (type == "phi3") spec_.fused_qkv = spec_.fused_gate_up = true;
     if (type == "smollm3") GRAFT_TRY(read_turning_layers());
+    if (family.choices != nullptr) {
+      spec_.norm_add_unit = family.unit_norms;
+      spec_.grouped_qkv = family.grouped;
+      GRAFT_TRY(read_own_fields(config_, spec_));
+    }
   }
-  GRAFT_TRY(read_windows());
-  if (type == "gemma3") {
+  if (type != "modernbert") GRAFT_TRY(read_windows());
+  if (has_local_rope()) {
     for (LayerSpec& layer : spec_.layers) layer.local_rope = layer.window != 0;
   }
+  settle_layers(spec_);
   GRAFT_TRY(read_ropes());
   return std::move(model_);
 }
@@ -360,15 +429,16 @@ Status ConfigReader::check_class() {
   const std::size_t at = name.find("For");
   const std::string_view head = at == std::string_view::npos ? std::string_view() : name.substr(at);
   if (head.empty() || head == "ForCausalLM" || head == "ForConditionalGeneration") return {};
-  return unsupported("The class in \"architectures\" is ", shown(name),
-                     ", whose head graft does not have; name \"architectures\" among the ignored fields to convert it as "
-                     "a language model.");
+  return unsupported(
+      "The class in \"architectures\" is ", shown(name),
+      ", whose head graft does not have; name \"architectures\" among the ignored fields to convert it as "
+      "a language model.");
 }
 
 Result<HfModel> read_decoder(const Json& given, std::string_view family, std::string_view path = {}) {
   GRAFT_TRY(refuse_quantized(given));
   GRAFT_TRY_ASSIGN(Json config, family_fields(given, family, path));
-  return ConfigReader(std::move(config)).read(family);
+  return ConfigReader(in_common_words(config, family)).read(family);
 }
 
 }  // namespace
@@ -383,16 +453,24 @@ std::string_view class_of(const Json& config) {
 Result<HfModel> read_hf_config(const Json& config) {
   const std::string_view type = string_member(config, "model_type");
   if (type.empty()) return corrupt("\"model_type\" is missing or not a string; ", family_names(), " are supported.");
-  if (type == "gemma3") {
+  if (type == "gemma3" || type == "mistral3") {
     const Json* text = member(config, "text_config");
     if (text == nullptr || !text->is_object()) return corrupt("\"text_config\" is missing.");
     GRAFT_TRY(refuse_quantized(config));
     GRAFT_TRY(check_outer_fields(config, type));
-    return read_decoder(*text, "gemma3", "text_config");
+    if (type == "gemma3") return read_decoder(*text, "gemma3", "text_config");
+    const std::string_view inner = string_member(*text, "model_type");
+    if (inner == "mistral" || inner == "ministral3") return read_decoder(*text, inner, "text_config");
+    return unsupported("The text part of a mistral3 is of the type \"", shown(inner),
+                       "\"; mistral and ministral3 are supported.");
   }
-  if (type == "gemma3_text") return read_decoder(config, "gemma3");
+  if (type == "gemma3_text") {
+    return read_decoder(config,
+                        flag_member(config, "use_bidirectional_attention", false) ? "gemma-embedding" : "gemma3");
+  }
   if (const Family* const family = find_family(type); family != nullptr) {
-    return family->encodes() ? read_hf_encoder(config, type) : read_decoder(config, type);
+    const bool bert = family->encodes() && family->choices == nullptr;
+    return bert ? read_hf_encoder(config, type) : read_decoder(config, type);
   }
   return unsupported("The model type \"", shown(type), "\" is not supported; ", family_names(), " are.");
 }

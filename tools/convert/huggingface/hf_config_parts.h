@@ -22,7 +22,10 @@ Result<Activation> activation_of(const Json& config, const char* key);
 std::string_view class_of(const Json& config);
 Status refuse_quantized(const Json& config);
 
-/// The families that encode.
+std::string left_out_note(std::string_view class_name);
+/// The head that "architectures" names; an encoder's.
+Status read_encoder_head(const Json& config, DecoderSpec& spec);
+/// BERT and its kin.
 Result<HfModel> read_hf_encoder(const Json& config, std::string_view type);
 
 }  // namespace graft::convert

@@ -8,6 +8,7 @@
 #include "tools/convert/decoder/families.h"
 #include "tools/convert/decoder/rope_scaling.h"
 #include "tools/convert/huggingface/hf_config.h"
+#include "tools/convert/huggingface/hf_words.h"
 
 namespace graft::convert {
 namespace {
@@ -18,6 +19,7 @@ const char* activation_name(Activation activation) {
     case Activation::gelu: return "gelu";
     case Activation::gelu_tanh: return "gelu_pytorch_tanh";
     case Activation::relu: return "relu";
+    case Activation::relu_squared: return "relu2";
     case Activation::tanh: return "tanh";
   }
   return "";
@@ -98,11 +100,15 @@ Status add_rope(const DecoderSpec& spec, OrderedJson& out) {
   return {};
 }
 
+bool is_gemma(const DecoderSpec& spec) { return spec.family.starts_with("gemma") && spec.family != "gemma"; }
+
 void add_windows(const DecoderSpec& spec, OrderedJson& out) {
   const auto sliding =
       std::find_if(spec.layers.begin(), spec.layers.end(), [](const LayerSpec& layer) { return layer.window != 0; });
   if (sliding == spec.layers.end()) return;
-  out["sliding_window"] = sliding->window;
+  const bool both_ways = spec.encoder.has_value();
+  out["sliding_window"] = both_ways ? 2 * (sliding->window - 1) : sliding->window;
+  if (both_ways) out["use_bidirectional_attention"] = true;
   OrderedJson types = OrderedJson::array();
   for (const LayerSpec& layer : spec.layers) {
     types.push_back(layer.window != 0 ? "sliding_attention" : "full_attention");
@@ -144,13 +150,33 @@ void add_own(const DecoderSpec& spec, OrderedJson& out) {
     out["use_qkv_bias"] = spec.qkv_bias;
     out["use_parallel_residual"] = spec.parallel;
   }
-  if (spec.family != "gemma2" && spec.family != "gemma3") return;
+  if (!is_gemma(spec)) return;
   const double scale = spec.attention_scale;
   out["query_pre_attn_scalar"] = scale > 0 ? std::round(1 / (scale * scale)) : static_cast<double>(spec.head_dim);
-  if (spec.family == "gemma3") out["rope_local_base_freq"] = plain(spec.local_rope.theta);
+  if (spec.family != "gemma2") out["rope_local_base_freq"] = plain(spec.local_rope.theta);
   const std::pair<const char*, double> caps[] = {{"attn_logit_softcapping", spec.attention_softcap},
                                                  {"final_logit_softcapping", spec.logit_softcap}};
   for (const auto& [key, cap] : caps) out[key] = cap != 0 ? OrderedJson(plain(cap)) : OrderedJson(nullptr);
+}
+
+Status add_modern_bert(const DecoderSpec& spec, OrderedJson& out) {
+  out["hidden_size"] = spec.hidden;
+  out["intermediate_size"] = spec.ffn;
+  out["num_hidden_layers"] = spec.layers.size();
+  out["num_attention_heads"] = spec.heads;
+  out["vocab_size"] = spec.vocabulary;
+  out["max_position_embeddings"] = spec.context;
+  out["hidden_activation"] = activation_name(spec.activation);
+  out["norm_eps"] = plain(spec.epsilon);
+  out["norm_bias"] = spec.norm_bias;
+  out["attention_bias"] = spec.attention_output_bias;
+  out["mlp_bias"] = spec.ffn_bias;
+  const auto local = std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return layer.window != 0; });
+  if (local != spec.layers.end()) out["local_attention"] = 2 * (local->window - 1);
+  out["global_attn_every_n_layers"] = 3;
+  out["global_rope_theta"] = plain(spec.rope.theta);
+  out["local_rope_theta"] = plain(spec.local_rope.theta);
+  return {};
 }
 
 /// A BERT's or a DistilBERT's, which GGUF files are read as.
@@ -177,6 +203,23 @@ void add_encoder(const DecoderSpec& spec, OrderedJson& out) {
   out["position_embedding_type"] = "absolute";
 }
 
+/// What families with choices may say more; those that do not have a field leave it out.
+void add_described(const DecoderSpec& spec, OrderedJson& out) {
+  out["rms_norm_eps"] = plain(spec.epsilon);
+  out["attention_bias"] = spec.qkv_bias;
+  out["attention_out_bias"] = spec.attention_output_bias;
+  out["mlp_bias"] = spec.ffn_bias;
+  out["use_parallel_residual"] = spec.parallel;
+  out["logit_scale"] = plain(1 / spec.logit_divisor);
+  out["scale_emb"] = plain(spec.embedding_scale);
+  out["scale_depth"] = plain(spec.residual_scale * std::sqrt(static_cast<double>(spec.layers.size())));
+  out["dim_model_base"] = plain(static_cast<double>(spec.hidden) / spec.logit_divisor);
+  out["rotary_dim"] = spec.rope.rotated != 0 ? spec.rope.rotated : spec.head_dim;
+  if (spec.rope.rotated == 0) out["partial_rotary_factor"] = 1.0;
+  // Windows must be said not to be there where the family has them otherwise.
+  if (!out.contains("sliding_window")) out["sliding_window"] = nullptr;
+}
+
 Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["hidden_size"] = spec.hidden;
   out["intermediate_size"] = spec.ffn;
@@ -186,7 +229,7 @@ Status add_common(const DecoderSpec& spec, OrderedJson& out) {
   out["head_dim"] = spec.head_dim;
   out["vocab_size"] = spec.vocabulary;
   if (spec.context > 0) out["max_position_embeddings"] = whole_context(spec);
-  const bool gemma = spec.family == "gemma2" || spec.family == "gemma3";
+  const bool gemma = is_gemma(spec);
   out[gemma ? "hidden_activation" : "hidden_act"] = activation_name(spec.activation);
   if (!spec.layer_norm) out["rms_norm_eps"] = plain(spec.epsilon);
   out["tie_word_embeddings"] = spec.tied;
@@ -213,8 +256,15 @@ Result<OrderedJson> write_hf_config(const DecoderSpec& spec) {
                        spec.hidden, " together.");
   }
   OrderedJson out = {{"architectures", {family->class_name}}, {"model_type", family->model_type}};
-  if (spec.encoder) {
+  if (spec.family == "modernbert") {
+    GRAFT_TRY(add_modern_bert(spec, out));
+  } else if (spec.encoder && family->choices == nullptr) {
     add_encoder(spec, out);
+  } else if (family->choices != nullptr) {
+    OrderedJson common = out;
+    GRAFT_TRY(add_common(spec, common));
+    add_described(spec, common);
+    out = in_own_words(common, spec);
   } else if (spec.family == "gpt2") {
     add_gpt2(spec, out);
   } else if (spec.family == "falcon") {

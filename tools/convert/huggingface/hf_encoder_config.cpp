@@ -55,7 +55,13 @@ Status read_classes(const Json& config, EncoderSpec& encoder) {
   return {};
 }
 
-Status read_head(const Json& config, DecoderSpec& spec) {
+}  // namespace
+
+std::string left_out_note(std::string_view class_name) {
+  return cat("It is of the class ", shown(class_name), ", whose head is left out: the hidden states remain.");
+}
+
+Status read_encoder_head(const Json& config, DecoderSpec& spec) {
   EncoderSpec& encoder = *spec.encoder;
   const std::string_view name = class_of(config);
   encoder.pooled_classes = false;
@@ -78,11 +84,12 @@ Status read_head(const Json& config, DecoderSpec& spec) {
     encoder.masked_activation = own ? spec.activation : Activation::gelu;
     spec.tied = flag_member(config, "tie_word_embeddings", true);
   } else if (name.find("For") != std::string_view::npos) {
-    spec.notes.push_back(
-        cat("It is of the class ", shown(name), ", whose head is left out: the hidden states remain."));
+    spec.notes.push_back(left_out_note(name));
   }
   return {};
 }
+
+namespace {
 
 Status read_positions(const Json& config, DecoderSpec& spec) {
   GRAFT_TRY_ASSIGN(const std::int64_t rows, size_or(config, "max_position_embeddings", 512));
@@ -92,11 +99,11 @@ Status read_positions(const Json& config, DecoderSpec& spec) {
     if (member(config, "pad_token_id") != nullptr) {
       GRAFT_TRY_ASSIGN(padding, integer_member(config, "pad_token_id", 0, kMost - 1));
     }
-    spec.encoder->first_position = padding + 1;
+    spec.first_position = padding + 1;
   }
-  spec.context = rows - spec.encoder->first_position;
+  spec.context = rows - spec.first_position;
   if (spec.context >= 1) return {};
-  return corrupt("\"max_position_embeddings\" is ", rows, "; positions begin at ", spec.encoder->first_position, ".");
+  return corrupt("\"max_position_embeddings\" is ", rows, "; positions begin at ", spec.first_position, ".");
 }
 
 }  // namespace
@@ -125,7 +132,8 @@ Result<HfModel> read_hf_encoder(const Json& given, std::string_view type) {
   GRAFT_TRY_ASSIGN(spec.activation, activation_of(config, "hidden_act"));
   spec.layer_norm = spec.learned_positions = true;
   spec.qkv_bias = spec.attention_output_bias = spec.ffn_bias = true;
-  spec.gated = false;
+  spec.gated = spec.before_norms = false;
+  spec.residual_norms = true;
   spec.tied = true;
   if (type != "distilbert") {
     GRAFT_TRY_ASSIGN(encoder.token_types, size_or(config, "type_vocab_size", 2));
@@ -133,7 +141,7 @@ Result<HfModel> read_hf_encoder(const Json& given, std::string_view type) {
   GRAFT_TRY_ASSIGN(const std::int64_t width, size_or(config, "embedding_size", spec.hidden));
   if (width != spec.hidden && type == "electra") encoder.embedding_width = width;
   GRAFT_TRY(read_positions(config, spec));
-  GRAFT_TRY(read_head(config, spec));
+  GRAFT_TRY(read_encoder_head(config, spec));
   return model;
 }
 

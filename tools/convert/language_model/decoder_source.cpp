@@ -177,7 +177,9 @@ void remember_gguf(const GgufFile& file, Model& model) {
 void remember_layout(const DecoderSpec& spec, Model& model) {
   set_metadata(model, kMetaFamily, spec.family);
   set_metadata(model, kMetaHeads, cat(spec.heads, ",", spec.kv_heads));
-  set_metadata(model, kMetaPairs, spec.rope.interleaved ? "neighbours" : "halves");
+  const Family& family = *find_family(spec.family);
+  const bool as_gguf = family.grouped ? !spec.grouped_qkv : family.neighbours && spec.rope.interleaved;
+  set_metadata(model, kMetaPairs, as_gguf ? "neighbours" : "halves");
 }
 
 bool DecoderLayout::encodes() const {
@@ -202,18 +204,26 @@ std::string DecoderLayout::folder_name(const std::string& name) const {
 
 std::string DecoderLayout::gguf_name(std::string_view name) const {
   const Family* const found = find_family(family);
-  if (found == nullptr || !found->encodes()) return renamed(name, names(), kGgufNames);
-  const std::string out = renamed(name, names(), kGgufEncoderNames);
-  return out.empty() ? renamed(name, *found->alone, kGgufEncoderNames) : out;
+  if (found == nullptr) return renamed(name, names(), kGgufNames);
+  if (!found->encodes()) return renamed(name, names(), found->gguf_names());
+  const std::string out = renamed(name, names(), found->gguf_names());
+  return out.empty() ? renamed(name, *found->alone, found->gguf_names()) : out;
 }
 
 std::int64_t DecoderLayout::paired_heads(std::string_view name) const {
-  if (!gguf_pairs_neighbours(gguf_architecture(family))) return 0;  // other families' GGUF files keep the order
+  const Family* const found = find_family(family);
+  if (found == nullptr || !(found->neighbours || found->grouped)) return 0;
   const auto is = [&](std::string_view module) {
     const std::size_t at = name.find(module);
     return at != std::string_view::npos && (at + module.size() == name.size() || name[at + module.size()] == '.');
   };
+  if (found->grouped) return is(found->names->query_key_value) ? heads : 0;
   return is(kLlamaNames.query) ? heads : is(kLlamaNames.key) ? kv_heads : 0;
+}
+
+PairOrder DecoderLayout::row_order(bool to_gguf) const {
+  if (find_family(family)->grouped) return to_gguf ? PairOrder::blocks : PairOrder::groups;
+  return to_gguf ? PairOrder::neighbours : PairOrder::halves;
 }
 
 std::optional<DecoderLayout> layout_of(const Metadata& metadata) {

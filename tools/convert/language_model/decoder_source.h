@@ -23,7 +23,7 @@ inline constexpr std::string_view kMetaSourceGguf = "source.gguf";
 // kMetaSourceNames says how names of a folder's tensors differed from the model's, in any order:
 /// A folder of the base class: without the module ("model.", "transformer.") that a decoder is in others.
 inline constexpr std::string_view kNamesBare = "bare ";
-inline constexpr std::string_view kNamesHead = "head ";  ///< the one matrix of embedding and head has the head's name
+inline constexpr std::string_view kNamesHead = "head ";    ///< the one matrix of embedding and head has the head's name
 inline constexpr std::string_view kNamesAlone = "alone ";  ///< of an encoder without a head: Family::alone
 inline constexpr std::string_view kNamesGamma = "gamma ";  ///< norms' ".gamma" and ".beta", which old files have
 
@@ -43,7 +43,7 @@ struct DecoderLayout {
   std::string family;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  bool neighbours = false;  ///< rows of queries and keys: pairs of the rotary embedding are neighbours
+  bool neighbours = false;  ///< rows of queries and keys (or of both and values) are in the order of GGUF files
   bool alone = false;       ///< an encoder without a head
   bool bare = false;        ///< a decoder from a folder of the base class: kNamesBare
 
@@ -55,8 +55,9 @@ struct DecoderLayout {
   /// What GGUF files call a tensor of the model, or of an adapter, which may not know whether its base has a head;
   /// empty where that is none of the source's, or one that they do not have.
   std::string gguf_name(std::string_view name) const;
-  /// Whether rows of this weight are in the order of pairs, and of how many heads; 0: they are not.
+  /// Heads of this weight if GGUF files order its rows in another way than folders; 0: they do not.
   std::int64_t paired_heads(std::string_view name) const;
+  PairOrder row_order(bool to_gguf) const;  ///< of such a weight
 };
 /// nullopt where the metadata does not say.
 std::optional<DecoderLayout> layout_of(const Metadata& metadata);

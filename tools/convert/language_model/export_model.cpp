@@ -70,7 +70,7 @@ std::vector<ExportTensor> weights_of(const Model& model, const DecoderLayout& la
 
 bool is_norm(const std::string& name, const DecoderLayout& layout) {
   const std::string gguf = layout.gguf_name(name);
-  return gguf.find("norm") != std::string::npos;
+  return gguf.find("norm") != std::string::npos && gguf.ends_with(".weight");
 }
 
 bool is_layer_matrix(const ExportTensor& tensor, const DecoderLayout& layout) {
@@ -80,7 +80,7 @@ bool is_layer_matrix(const ExportTensor& tensor, const DecoderLayout& layout) {
 /// From the layout of a folder to that of a GGUF file, or back.
 void move_layout(ExportTensor& tensor, const DecoderLayout& layout, bool to_gguf) {
   if (const std::int64_t heads = layout.paired_heads(tensor.name); heads != 0) {
-    tensor.pairs = to_gguf ? PairOrder::neighbours : PairOrder::halves;
+    tensor.pairs = layout.row_order(to_gguf);
     tensor.heads = heads;
   }
   // Folders of Gemma hold the weights of norms less one, folders of GPT-2 matrices as [in, out].
@@ -117,10 +117,11 @@ Result<OrderedJson> folder_config(const DecoderSource& source, const std::vector
   if (source.gguf) {
     GRAFT_TRY_ASSIGN(config, write_hf_config(source.spec));
   }
-  if (const auto text = config.find("text_config"); text != config.end() && config["model_type"] == "gemma3") {
+  if (const auto text = config.find("text_config"); text != config.end() && text->is_object()) {
     OrderedJson inner = *text;  // of a model of text and images, the part that there is
-    inner["model_type"] = "gemma3_text";
-    inner["architectures"] = {"Gemma3ForCausalLM"};
+    const Family& family = *find_family(source.spec.family);
+    inner["model_type"] = family.model_type;
+    inner["architectures"] = {family.class_name};
     config = std::move(inner);
   }
   if (!source.spec.encoder) config["tie_word_embeddings"] = source.spec.tied;
@@ -306,7 +307,8 @@ void note_importance(const std::vector<ExportTensor>& tensors, const ExportOptio
 }
 
 /// Of encoders; and rows in front of the first token's position.
-void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& tensors, ExportReport& report) {
+void leave_out_heads(const DecoderSource& source, const Model& model, std::vector<ExportTensor>& tensors,
+                     ExportReport& report) {
   const auto is_head = [&](const ExportTensor& tensor) { return source.layout.gguf_name(tensor.name).empty(); };
   const auto heads = std::ranges::count_if(tensors, is_head);
   std::erase_if(tensors, is_head);
@@ -314,7 +316,10 @@ void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& ten
     report.notes.push_back(
         cat("GGUF holds the encoder alone: ", heads, " tensors of its head and pooler are left out."));
   }
-  const auto first = static_cast<std::size_t>(source.spec.encoder->first_position);
+  if (const int dense = dense_layers(model); dense != 0) {
+    report.notes.push_back(cat("GGUF files that graft writes hold no Dense layers: ", dense, " of them are left out."));
+  }
+  const auto first = static_cast<std::size_t>(source.spec.first_position);
   for (ExportTensor& tensor : tensors) {
     if (first == 0 || source.layout.gguf_name(tensor.name) != "position_embd.weight") continue;
     const std::size_t row = tensor.source.bytes.size() / static_cast<std::size_t>(tensor.source.dims[0]);
@@ -326,7 +331,7 @@ void leave_out_heads(const DecoderSource& source, std::vector<ExportTensor>& ten
 Result<std::vector<ExportTensor>> gguf_tensors(const DecoderSource& source, const Model& model,
                                                const ExportOptions& options, ExportReport& report) {
   std::vector<ExportTensor> out = weights_of(model, source.layout);
-  if (source.spec.encoder) leave_out_heads(source, out, report);
+  if (source.spec.encoder) leave_out_heads(source, model, out, report);
   Unfit unfit;
   for (ExportTensor& tensor : out) {
     if (!source.gguf) move_layout(tensor, source.layout, true);

@@ -10,6 +10,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
+#include "tools/graft/commands/forget.h"
 #include "tools/graft/report/checkpoint_report.h"
 #include "tools/graft/shared/command.h"
 #include "tools/graft/shared/output.h"
@@ -141,7 +142,8 @@ Status restore(const CheckpointArguments& options) {
   TRY(save_output(options.output,
                   [&](const std::string& to) { return opened.check(graft_model_save(model.get(), to.c_str())); }));
   if (options.json) {
-    print_json({{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
+    print_json(
+        {{"output", options.output}, {"snapshot", snapshot.number}, {"step", snapshot.step}, {"tensors", restored}});
   } else {
     to_stdout("Wrote %s: %zu tensors of step %llu.\n", options.output.c_str(), restored,
               static_cast<unsigned long long>(snapshot.step));
@@ -256,7 +258,9 @@ Action add_checkpoint(CLI::App& app) {
   tag_command->add_option("TAG", options->tag, "The name")->required();
   tag_command->add_flag("--remove", options->remove, "Take the name away");
   add_snapshot(sub("branch", "Make training go on from a kept snapshot; later ones stay", branch));
-  return [options, chosen]() -> Status { return (*chosen)(*options); };
+  auto forget = std::make_shared<std::function<Status()>>();
+  add_forget(*app.add_subcommand("forget", "Erase a record, and train again as if it had never been there"), forget);
+  return [options, chosen, forget]() -> Status { return *forget ? (*forget)() : (*chosen)(*options); };
 }
 
 }  // namespace graft::cli

@@ -146,11 +146,11 @@ Status make(const DeltaArguments& options) {
     return ok_status();
   }
   to_stdout("Wrote %s: %zu tensors, %s numbers, norm %.6g%s, %s.\n", options.output.c_str(), info.tensors,
-              grouped(info.numbers).c_str(), info.norm,
-              info.noise > 0                                     ? cat(" with noise of ", info.noise).c_str()
-              : info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str()
-                                                                 : "",
-              bytes_text(bytes).c_str());
+            grouped(info.numbers).c_str(), info.norm,
+            info.noise > 0                                     ? cat(" with noise of ", info.noise).c_str()
+            : info.clip_norm > 0 && info.norm > info.clip_norm ? cat(" clipped to ", info.clip_norm).c_str()
+                                                               : "",
+            bytes_text(bytes).c_str());
   return ok_status();
 }
 

@@ -32,6 +32,7 @@ struct EmbedArguments {
   std::string of;
   std::uint32_t length = 0;
   std::uint32_t batch = 8;
+  std::uint32_t dimensions = 0;
   std::string budget;
   std::string precision = "f32";
   std::string output;
@@ -62,6 +63,7 @@ Result<Owned<graft_embedder>> open_embedder(graft_context* context, graft_model*
   options.cut = given.on_long == "cut" ? 1 : 0;
   options.length = given.length;
   options.batch = given.batch;
+  options.dimensions = given.dimensions;
   if (!given.of.empty()) options.of = given.of.c_str();
   options.precision = given.precision == "f16"    ? GRAFT_PRECISION_F16
                       : given.precision == "bf16" ? GRAFT_PRECISION_BF16
@@ -184,6 +186,9 @@ Action add_embed(CLI::App& app) {
          "which decides on their length too; else mean)")
       ->check(CLI::IsMember({"mean", "last", "cls"}));
   app.add_flag("--normalize", options->normalize, "Vectors of length 1");
+  app.add_option("--dimensions", options->dimensions,
+                 "First numbers of each vector that remain, for models trained so (Matryoshka); cut before --normalize")
+      ->check(whole(1, INT32_MAX));
   app.add_option("--of", options->of, "The value that is pooled, by the source model's name (the last hidden state)");
   app.add_option("--length", options->length, "Most tokens of a text (the model's own context, at most 512)")
       ->check(whole(1, INT32_MAX));

@@ -64,7 +64,7 @@ Result<std::vector<std::int32_t>> prompt_ids(const GenerateArguments& options, c
 }
 
 void print_result_json(const Written& result, std::span<const std::int32_t> prompt, const OpenGenerator& generator,
-                const GenerateArguments& options) {
+                       const GenerateArguments& options) {
   nlohmann::ordered_json all = generated_json(result, prompt, generator.tokenizer.get(), options);
   all["context"] = generator.info.context;
   all["device_bytes"] = generator.device_bytes;

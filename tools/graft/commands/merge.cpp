@@ -63,7 +63,8 @@ Status run_merge(const MergeArguments& options) {
                    context);
   }));
   if (options.json) {
-    print_json({{"output", options.output}, {"merged", adapter_files(options.adapter)}, {"adapter_only", options.apart}});
+    print_json(
+        {{"output", options.output}, {"merged", adapter_files(options.adapter)}, {"adapter_only", options.apart}});
   } else {
     to_stdout("Wrote %s.\n", options.output.c_str());
   }

@@ -273,9 +273,9 @@ Status share_out(Simulation& all) {
   graft_data_set* const set = all.sets.training.get();
   std::vector<std::uint64_t> rows(graft_data_samples(set)), ends(options.clients);
   if (rows.empty()) return invalid("Clients share a data set of known size.");
-  TRY(checked(
-      graft_data_split(set, options.split.c_str(), options.clients, options.train.train.options.seed, rows.data(), ends.data()),
-      all.context));
+  TRY(checked(graft_data_split(set, options.split.c_str(), options.clients, options.train.train.options.seed,
+                               rows.data(), ends.data()),
+              all.context));
   auto first = rows.begin();
   for (std::uint64_t i = 0; i < options.clients; ++i) {
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(ends[i]);

@@ -1,4 +1,5 @@
 // graft train: fine-tunes a model, shows progress, keeps metrics, and saves the result, also when interrupted.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include "tools/common/numbers.h"
 #include "tools/common/options.h"
 #include "tools/common/terminal.h"
+#include "tools/graft/commands/train.h"
 #include "tools/graft/shared/checkpoint_flags.h"
 #include "tools/graft/shared/config_file.h"
 #include "tools/graft/shared/output.h"
@@ -43,6 +45,7 @@ Status claim_outputs(const TrainArguments& options) {
   }
   outputs.reads_data(options.data);
   outputs.reads_data(options.held_out);
+  outputs.reads("the memory", options.memory);
   outputs.reads("the checkpoint store", options.checkpoint.folder);
   TRY(outputs.model("-o", options.output));
   TRY(outputs.file("--svg", options.svg));
@@ -123,6 +126,8 @@ Status train_with(graft_context* context, TrainArguments& options, Workers& work
   return trained;
 }
 
+}  // namespace
+
 Status run_train(const TrainArguments& given) {
   TrainArguments options = given;
   TRY(checkpoint_options(options.checkpoint).status());
@@ -139,6 +144,8 @@ Status run_train(const TrainArguments& given) {
   return close_context(std::move(context));
 }
 
+namespace {
+
 void add_data_flags(CLI::App& app, TrainArguments& options) {
   const HelpGroup group(app, "Data");
   app.add_option(
@@ -153,7 +160,14 @@ void add_data_flags(CLI::App& app, TrainArguments& options) {
   app.add_option("--show-samples", options.text.show,
                  "Print the tokens of the first samples of text, and which of them are learned")
       ->check(whole(1, 1000));
-  app.add_flag("--no-shuffle", options.no_shuffle, "Take the samples in their order");
+  auto* in_order = app.add_flag("--no-shuffle", options.no_shuffle, "Take the samples in their order");
+  app.add_flag("--keyed-order", options.keyed_order,
+               "Order samples by a hash of each: one that is left out does not change the order of the others")
+      ->excludes(in_order);
+  app.add_option("--memory", options.memory, "Mix in samples of this memory (graft memory), with --keyed-order")
+      ->excludes(in_order);
+  app.add_option("--memory-share", options.memory_share, "Share of samples that --memory gives (0.25)")
+      ->check(number(0, 1, Ends::open));
   app.add_option("--read-threads", options.read_threads,
                  "Threads that read samples, if each is a file (as many as cores, at most 8)")
       ->check(whole(1, 256));
@@ -169,8 +183,7 @@ void add_length_flags(CLI::App& app, TrainArguments& options) {
 void add_plan_flags(CLI::App& app, TrainArguments& options) {
   const HelpGroup group(app, "Memory");
   app.add_option("--budget", options.budget, kBudgetHelp);
-  app.add_flag("--no-fusion", options.no_fusion,
-               "Give every op and every tensor its own dispatch (the same bits)");
+  app.add_flag("--no-fusion", options.no_fusion, "Give every op and every tensor its own dispatch (the same bits)");
 }
 
 void add_output_flags(CLI::App& app, TrainArguments& options) {
@@ -193,9 +206,7 @@ void add_output_flags(CLI::App& app, TrainArguments& options) {
                  "A JSON file of flags, as a run writes it next to -o (OUT.config.json); flags given here override it");
 }
 
-}  // namespace
-
-Action add_train(CLI::App& app) {
+std::shared_ptr<TrainArguments> add_train_arguments(CLI::App& app) {
   auto options = std::make_shared<TrainArguments>();
   app.add_option("MODEL", options->path, "A .graft file")->required();
   add_data_flags(app, *options);
@@ -220,10 +231,31 @@ Action add_train(CLI::App& app) {
     refuse_idle_evaluation_flags(app, *options);
     options->config_text = config_text(app);
     refuse_idle_checkpoint_flags(app, options->checkpoint);
+    refuse_idle(app, options->memory.empty(), {"--memory-share"}, "without --memory.");
     refuse_idle(app, options->profile.empty(), {"--profile-steps"}, "without --profile.");
     refuse_idle(app, !options->workers.devices.empty(), {"--device"}, "with --devices.");
   });
+  return options;
+}
+
+}  // namespace
+
+Action add_train(CLI::App& app) {
+  const auto options = add_train_arguments(app);
   return [options] { return run_train(*options); };
+}
+
+Result<TrainArguments> train_arguments(const std::string& config) {
+  CLI::App app("", "train");
+  const auto options = add_train_arguments(app);
+  TRY_ASSIGN(std::vector<std::string> arguments, arguments_of(app, config));
+  std::ranges::reverse(arguments);  // as CLI11 takes them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Error& wrong) {
+    return invalid("What the run was given is not understood: ", wrong.what());
+  }
+  return *options;
 }
 
 }  // namespace graft::cli

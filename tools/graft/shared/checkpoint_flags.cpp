@@ -72,6 +72,7 @@ Result<graft_checkpoint_options> checkpoint_options(const CheckpointFlags& flags
   options.resume = flags.resume ? 1 : 0;
   if (!flags.from.empty()) options.from = flags.from.c_str();
   options.with_changes = flags.with_changes ? 1 : 0;
+  options.forget = flags.forget ? 1 : 0;
   options.continue_on_mismatch = flags.on_mismatch == "stop" ? 0 : 1;
   return options;
 }

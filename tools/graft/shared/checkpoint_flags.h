@@ -14,6 +14,7 @@ struct CheckpointFlags {
   std::uint64_t every = 100;  ///< steps between snapshots
   std::uint32_t keep = 4;
   bool resume = false;
+  bool forget = false;  ///< as graft_checkpoint_options.forget
   bool with_changes = false;
   std::string journal = "step";
   std::string from;

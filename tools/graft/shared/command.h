@@ -15,6 +15,7 @@ Action add_chat(CLI::App& app);
 Action add_generate(CLI::App& app);
 Action add_imatrix(CLI::App& app);
 Action add_info(CLI::App& app);
+Action add_memory(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_recipes(CLI::App& app);
 Action add_report(CLI::App& app);

@@ -86,16 +86,8 @@ bool is_settled(const CLI::App& command, const CLI::Option& option, const std::v
          });
 }
 
-}  // namespace
-
-Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments) {
-  std::string path;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == kFlag && i + 1 < arguments.size()) path = arguments[i + 1];
-    if (arguments[i].starts_with(std::string(kFlag) + "=")) path = arguments[i].substr(kFlag.size() + 1);
-  }
-  if (path.empty() || command.get_option_no_throw(std::string(kFlag)) == nullptr) return arguments;
-  TRY_ASSIGN(const nlohmann::ordered_json config, read_config(path));
+Result<std::vector<std::string>> with_flags(const CLI::App& command, const nlohmann::ordered_json& config,
+                                            const std::string& path, const std::vector<std::string>& arguments) {
   std::vector<std::string> out, positional;
   for (const auto& [key, value] : config.items()) {
     const CLI::Option* const option = find_option(command, key);
@@ -112,6 +104,25 @@ Result<std::vector<std::string>> with_config(const CLI::App& command, const std:
   positional.insert(positional.end(), out.begin(), out.end());
   positional.insert(positional.end(), arguments.begin(), arguments.end());
   return positional;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments) {
+  std::string path;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == kFlag && i + 1 < arguments.size()) path = arguments[i + 1];
+    if (arguments[i].starts_with(std::string(kFlag) + "=")) path = arguments[i].substr(kFlag.size() + 1);
+  }
+  if (path.empty() || command.get_option_no_throw(std::string(kFlag)) == nullptr) return arguments;
+  TRY_ASSIGN(const nlohmann::ordered_json config, read_config(path));
+  return with_flags(command, config, path, arguments);
+}
+
+Result<std::vector<std::string>> arguments_of(const CLI::App& command, const std::string& config) {
+  const auto json = nlohmann::ordered_json::parse(config, nullptr, false);
+  if (!json.is_object()) return corrupt("What the run was given is no JSON object.");
+  return with_flags(command, json, "of the run", {});
 }
 
 std::string config_text(const CLI::App& command) {

@@ -13,6 +13,9 @@ namespace graft::cli {
 /// the command's name.
 Result<std::vector<std::string>> with_config(const CLI::App& command, const std::vector<std::string>& arguments);
 
+/// The arguments that the text of such a file stands for.
+Result<std::vector<std::string>> arguments_of(const CLI::App& command, const std::string& config);
+
 /// What a command was given, as such a file.
 std::string config_text(const CLI::App& command);
 

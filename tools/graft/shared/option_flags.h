@@ -20,7 +20,9 @@ struct Word {
 };
 
 /// The word of a value; the words are in the order of the enum.
-inline const char* word_of(std::span<const Word> words, int value) { return words[static_cast<std::size_t>(value)].word; }
+inline const char* word_of(std::span<const Word> words, int value) {
+  return words[static_cast<std::size_t>(value)].word;
+}
 
 /// A flag that takes one of the words.
 template <typename Enum>

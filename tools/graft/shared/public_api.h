@@ -29,6 +29,7 @@ struct Destroy {
   void operator()(graft_conversion* conversion) const { graft_conversion_destroy(conversion); }
   void operator()(graft_devices* devices) const { graft_devices_destroy(devices); }
   void operator()(graft_store* store) const { graft_store_destroy(store); }
+  void operator()(graft_memory_file* memory) const { graft_memory_destroy(memory); }
   void operator()(graft_residual* residual) const { graft_residual_destroy(residual); }
   void operator()(graft_delta* delta) const { graft_delta_destroy(delta); }
   void operator()(graft_averager* averager) const { graft_averager_destroy(averager); }

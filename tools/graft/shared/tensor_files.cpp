@@ -22,7 +22,7 @@ Status write_array(const std::string& folder, const FileNames& files, const graf
   const std::string element = source.empty() ? npy_type_name(type_of(info)) : source;
   const bool says_name = std::ranges::count(files, file, [](const auto& one) { return npy_file_name(one.first); }) > 1;
   to_stdout("%s  %s%s%s\n", path.c_str(), element.c_str(), dims_text(dims_of(info)).c_str(),
-              says_name ? cat("  of \"", info.name, "\"").c_str() : "");
+            says_name ? cat("  of \"", info.name, "\"").c_str() : "");
   return ok_status();
 }
 

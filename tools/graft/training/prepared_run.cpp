@@ -8,7 +8,6 @@
 #include "tools/graft/training/training_sets.h"
 
 namespace graft::cli {
-namespace {
 
 std::uint64_t steps_of(const graft_data_set* set, const graft_loader_options& options) {
   const std::uint64_t samples = graft_data_samples(set);
@@ -20,6 +19,7 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   auto out = sized<graft_loader_options>();
   out.batch = static_cast<std::uint64_t>(options.train.batch * options.train.accumulate);
   out.in_order = options.no_shuffle ? 1 : 0;
+  out.keyed = options.keyed_order || !options.memory.empty() ? 1 : 0;
   out.seed = options.train.options.seed;
   out.drop_last = options.drop_last ? 1 : 0;
   out.read_threads = options.read_threads;
@@ -27,8 +27,6 @@ graft_loader_options loader_options(const TrainArguments& options, bool anonymou
   out.anonymous = anonymous ? 1 : 0;
   return out;
 }
-
-}  // namespace
 
 Result<Owned<graft_model>> open_trained(graft_context* context, const TrainArguments& options,
                                         graft_weight_check check) {

@@ -17,6 +17,10 @@ namespace graft::cli {
 Result<Owned<graft_model>> open_trained(graft_context* context, const TrainArguments& options,
                                         graft_weight_check check);
 
+/// How batches are made, and how many steps the epochs have.
+graft_loader_options loader_options(const TrainArguments& options, bool anonymous);
+std::uint64_t steps_of(const graft_data_set* set, const graft_loader_options& options);
+
 /// Context and model outlive it.
 struct PreparedRun {
   graft_context* context = nullptr;

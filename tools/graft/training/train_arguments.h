@@ -39,6 +39,10 @@ struct EvaluationFlags {
   std::string gate_report;
 };
 
+/// Under which keys the snapshots of a run that a memory takes part in say what it was given, and in which folder.
+inline constexpr const char* kRunFlags = "graft.flags";
+inline constexpr const char* kRunFolder = "graft.folder";
+
 struct TrainArguments {
   DeviceFlags device;
   TrainFlags train;
@@ -49,8 +53,13 @@ struct TrainArguments {
   double split = 0;
   std::uint64_t epochs = 0;
   std::uint64_t steps = 0;
+  std::uint64_t stop_at =
+      0;  ///< the run ends as done after this step, whatever its schedule is made for; 0: it does not
   std::string budget;
   bool no_shuffle = false;
+  bool keyed_order = false;
+  std::string memory;  ///< a file of examples; empty: none
+  double memory_share = 0.25;
   bool no_fusion = false;
   bool recover_device = false;
   bool drop_last = false;

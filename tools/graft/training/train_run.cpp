@@ -272,7 +272,8 @@ Result<RunEnd> TrainRun::take_steps(const std::atomic<bool>& stop, const GoOn& g
   for (;;) {
     TRY_ASSIGN(const graft_run_place place, ready_.place());
     // The others hear that the run ends as they begin the next step.
-    const bool is_done = (stop_ && !shared_) || (options_.steps != 0 && place.step >= options_.steps);
+    const bool is_done = (stop_ && !shared_) || (options_.steps != 0 && place.step >= options_.steps) ||
+                         (options_.stop_at != 0 && place.step >= options_.stop_at);
     std::optional<RunEnd> end = RunEnd::done;
     if (!is_done) {
       TRY_ASSIGN(end, take_step(stop, go_on));
@@ -292,6 +293,13 @@ Result<graft_checkpoint_info> TrainRun::open_checkpoint(graft_checkpoint_options
   checkpoint.model_file = model_file.c_str();
   checkpoint.data = options_.data.c_str();
   checkpoint.loader = ready_.loader.get();
+  // For `graft checkpoint forget`, which takes steps again.
+  const std::string here = std::filesystem::current_path().string();
+  const graft_pair said[] = {{kRunFlags, options_.config_text.c_str()}, {kRunFolder, here.c_str()}};
+  if (!options_.memory.empty() || options_.data.starts_with("memory:")) {
+    checkpoint.metadata = said;
+    checkpoint.metadata_count = std::size(said);
+  }
   graft_checkpoint_info info = {};
   info.struct_size = sizeof info;
   const auto until = std::chrono::steady_clock::now() + patience;

@@ -43,6 +43,23 @@ Status split_set(graft_context* context, double split, TrainingSets& sets) {
   return checked(graft_data_narrow(sets.training.get(), 0, size - held), context);
 }
 
+/// --memory mixes its records into what is trained on.
+Result<TrainingSets> mixed_sets(graft_context* context, const TrainArguments& options, TrainingSets sets) {
+  if (options.memory.empty()) return sets;
+  auto wanted = sized<graft_memory_options>();
+  wanted.read_only = 1;
+  graft_memory_file* opened = nullptr;
+  const graft_status status = graft_memory_open(context, options.memory.c_str(), &wanted, &opened);
+  const Owned<graft_memory_file> memory(opened);
+  TRY(checked(status, context));
+  graft_data_set* made = nullptr;
+  const graft_status mixed = graft_memory_mix(opened, sets.training.get(), options.memory_share, 0, &made);
+  Owned<graft_data_set> set(made);
+  TRY(checked(mixed, context));
+  sets.training = std::move(set);
+  return sets;
+}
+
 }  // namespace
 
 Result<TrainingSets> open_training_sets(graft_context* context, graft_model* model, const TrainArguments& options) {
@@ -69,14 +86,14 @@ Result<TrainingSets> open_training_sets(graft_context* context, graft_model* mod
       TRY_ASSIGN(sets.training, open(options.data, training));
     }
   }
-  if (options.split == 0) return sets;
+  if (options.split == 0) return mixed_sets(context, options, std::move(sets));
   if (sets.held_out) return invalid("Give --eval or --eval-split, not both.");
   if (!(options.split > 0 && options.split < 1) || graft_data_samples(sets.training.get()) < 2) {
     return invalid("--eval-split ", options.split, " must lie between 0 and 1, and needs two samples or more.");
   }
   TRY_ASSIGN(sets.held_out, open(options.data, held_out));
   TRY(split_set(context, options.split, sets));
-  return sets;
+  return mixed_sets(context, options, std::move(sets));
 }
 
 Status add_references(graft_context* context, graft_model* model, const TrainArguments& options,

@@ -65,6 +65,8 @@ public struct CheckpointOptions: Sendable {
   public var from: String?
   /// With `resume`: go on although options differ.
   public var withChanges = false
+  /// With `resume` and a keyed loader: the data lack records that no step before `from` has used; later snapshots are erased.
+  public var forget = false
   /// Where a step that is taken again differs from the journal: go on from the snapshot.
   public var continueOnMismatch = false
   /// Whatever tells the data apart: a resume with another is refused.
@@ -93,6 +95,7 @@ public struct CheckpointOptions: Sendable {
         o.resume = resume ? 1 : 0
         o.from = arena.string(from)
         o.with_changes = withChanges ? 1 : 0
+        o.forget = forget ? 1 : 0
         o.continue_on_mismatch = continueOnMismatch ? 1 : 0
         o.data = arena.string(data)
         let pairs = metadata.sorted { $0.key < $1.key }.map {

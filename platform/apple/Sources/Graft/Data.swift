@@ -215,6 +215,8 @@ public final class Loader: @unchecked Sendable {
     /// Of the order.
     public var seed: UInt64 = 0
     public var inOrder = false
+    /// The order follows from a hash of each sample: one that is left out does not change the order of the others.
+    public var keyed = false
     /// Leave out a last batch that is not full.
     public var dropLast = false
     /// 0: without end.
@@ -252,6 +254,7 @@ public final class Loader: @unchecked Sendable {
       o.batch = try unsigned(options.batch, "The batch")
       o.seed = options.seed
       o.in_order = options.inOrder ? 1 : 0
+      o.keyed = options.keyed ? 1 : 0
       o.drop_last = options.dropLast ? 1 : 0
       o.epochs = options.epochs
       o.shuffle_buffer = options.shuffleBuffer

@@ -24,6 +24,8 @@ public final class Embedder: @unchecked Sendable {
     public var budget: UInt64 = 0
     /// Goes on where the device was lost.
     public var recoverDevice = false
+    /// First numbers of each vector that remain, for models trained so (Matryoshka); 0: all.
+    public var dimensions = 0
     public init() {}
   }
 
@@ -48,6 +50,7 @@ public final class Embedder: @unchecked Sendable {
         o.precision = graft_precision(rawValue: .init(options.precision.rawValue))
         o.budget = options.budget
         o.recover_device = options.recoverDevice ? 1 : 0
+        o.dimensions = try unsigned(options.dimensions, "The number of dimensions")
         return graft_embedder_create(model.pointer, &o, &made)
       }
     }

@@ -115,6 +115,15 @@ public final class SnapshotStore: @unchecked Sendable {
     }
   }
 
+  /// Of a snapshot's parameters, running statistics and optimizer state: the same for the same bits.
+  public func hash(_ name: String? = nil) throws -> String {
+    try context.whole {
+      var value: UnsafePointer<CChar>?
+      try context.call { Arena.use { graft_store_hash(pointer, $0.string(name), &value) } }
+      return value.map { String(cString: $0) } ?? ""
+    }
+  }
+
   /// Decodes and compares everything: the problems, none where all is well.
   public func verify() throws -> [String] {
     try context.whole {

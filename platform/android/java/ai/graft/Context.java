@@ -192,6 +192,16 @@ public final class Context extends Handle implements Closeable {
         callbacks -> new SnapshotStore(own, Jni.storeOpen(p, folder, options.packed(own), callbacks))));
   }
 
+  /**
+   * A memory of examples; a missing file is made with the options' fields, or those of the set `like`.
+   */
+  @NonNull
+  public MemoryFile openMemory(@NonNull String path, @NonNull MemoryOptions options) {
+    List<Field> fields = options.like == null ? new ArrayList<>(options.fields) : options.like.fields();
+    return own.call(p -> Callbacks.within(Callbacks.of(own.gate, options.cipher),
+        callbacks -> new MemoryFile(own, Jni.memoryOpen(p, path, options.packed(own), callbacks), fields)));
+  }
+
   @NonNull
   public Delta loadDelta(@NonNull String path) {
     return own.call(p -> new Delta(own, Jni.deltaLoad(p, path)));

@@ -33,6 +33,12 @@ public final class SnapshotStore extends Handle implements Closeable {
     return own.call(p -> Jni.storeMetadata(p, name, key));
   }
 
+  /** Of a snapshot's parameters, running statistics and optimizer state: the same for the same bits. */
+  @NonNull
+  public String hash(@Nullable String name) {
+    return own.call(p -> Jni.storeHash(p, name));
+  }
+
   /** Decodes and compares everything: the problems, none where all is well. */
   @NonNull
   public List<String> verify() {

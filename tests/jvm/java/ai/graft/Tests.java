@@ -33,7 +33,7 @@ public final class Tests {
     int ran = 0;
     // Growth first: it is measured in a process that has done nothing else.
     for (Class<?> tests : new Class<?>[] {GrowthTests.class, LifetimeTests.class, RunTests.class, TrainTests.class,
-        CheckpointTests.class, GenerateTests.class, MoreTests.class, EvaluateTests.class, RefusalTests.class, ThreadTests.class}) {
+        CheckpointTests.class, GenerateTests.class, MoreTests.class, EvaluateTests.class, MemoryTests.class, RefusalTests.class, ThreadTests.class}) {
       Method[] methods = tests.getDeclaredMethods();
       Arrays.sort(methods, Comparator.comparing(Method::getName));
       for (Method method : methods) {
