@@ -83,9 +83,12 @@ if has deb; then
   fi
 fi
 
-if has wheel; then
-  [ ! -d "$builds/amd64/stage" ] || wheel amd64 x86_64
-  [ ! -d "$builds/arm64/stage" ] || wheel arm64 aarch64
+if has wheel; then  # of what is built here, or if nothing is, of what was
+  for pair in amd64:x86_64 arm64:aarch64; do
+    if has "${pair%:*}" || { ! has amd64 && ! has arm64; }; then
+      [ ! -d "$builds/${pair%:*}/stage" ] || wheel "${pair%:*}" "${pair#*:}"
+    fi
+  done
   [ -d "$builds/amd64/stage" ] || [ -d "$builds/arm64/stage" ] || leave_out wheel "there is no build for it"
 fi
 
