@@ -42,7 +42,8 @@ class VulkanDevice final : public gpu::Device {
         memory_(context_, options.block_bytes, options.assume_non_coherent),
         submissions_(context_),
         cache_(context_),
-        layouts_(context_) {}
+        layouts_(context_),
+        idle_(context_) {}
 
   const gpu::Target& target() const override { return context_.target(); }
   void set_advice(gpu::Advice advice) override { context_.physical.target.advice = std::move(advice); }
@@ -104,6 +105,7 @@ class VulkanDevice final : public gpu::Device {
   Submissions submissions_;
   PipelineCache cache_;
   LayoutCache layouts_;
+  IdlePipelines idle_;
   Owner owner_{context_, memory_, submissions_};
   std::vector<VkCommandBuffer> scratch_;
 };
@@ -125,6 +127,8 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   }
   GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
   GRAFT_TRY(recognise(options));
+  const bool keeps = caps().type == gpu::DeviceType::cpu && !context_.capture && context_.faults == nullptr;
+  if (keeps) owner_.idle = &idle_;
   return cache_.initialize(*options.files, options.pipeline_cache_path);
 }
 

@@ -57,6 +57,26 @@ VkResult create_pipelines(Context& context, VkPipelineCache cache, std::span<con
 
 }  // namespace
 
+IdlePipelines::~IdlePipelines() {
+  for (const auto& [key, pipeline] : pipelines_) context_.fn.DestroyPipeline(context_.device, pipeline, nullptr);
+}
+
+VkPipeline IdlePipelines::take(const Key& key) {
+  const auto found = std::ranges::find(pipelines_, key, [](const auto& one) -> const Key& { return one.first; });
+  if (found == pipelines_.end()) return VK_NULL_HANDLE;
+  const VkPipeline pipeline = found->second;
+  pipelines_.erase(found);
+  return pipeline;
+}
+
+void IdlePipelines::give(Key key, VkPipeline pipeline) {
+  constexpr std::size_t kMost = 64;
+  pipelines_.emplace_back(std::move(key), pipeline);
+  if (pipelines_.size() <= kMost) return;
+  context_.fn.DestroyPipeline(context_.device, pipelines_.front().second, nullptr);
+  pipelines_.pop_front();
+}
+
 LayoutCache::~LayoutCache() {
   for (const auto& [key, layout] : pipelines_) context_.fn.DestroyPipelineLayout(context_.device, layout, nullptr);
   for (const auto& [key, layout] : sets_) context_.fn.DestroyDescriptorSetLayout(context_.device, layout, nullptr);
@@ -118,7 +138,8 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
   if (count == 0) return std::vector<std::unique_ptr<gpu::Kernel>>{};
   Modules modules(context);
   std::vector<std::unique_ptr<VulkanKernel>> kernels;
-  std::vector<VkComputePipelineCreateInfo> infos(count);
+  std::vector<VkComputePipelineCreateInfo> infos;
+  std::vector<VulkanKernel*> compiled;  ///< those of `infos`
   std::vector<VkSpecializationInfo> specializations(count);
   std::vector<std::vector<VkSpecializationMapEntry>> entries(count);
   std::vector<VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT> sizes(count);
@@ -127,40 +148,52 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
     GRAFT_TRY(gpu::check_kernel(desc, context.caps()));
     GRAFT_TRY_ASSIGN(const auto layout,
                      layouts.get({desc.bindings, static_cast<std::uint32_t>(desc.texels.size())}, desc.push_bytes));
-    GRAFT_TRY_ASSIGN(VkShaderModule module, modules.get(desc));
     kernels.push_back(std::make_unique<VulkanKernel>(owner, desc, layout));
+    if (owner.idle != nullptr) {
+      const std::vector<std::uint32_t> specialization(desc.specialization.begin(), desc.specialization.end());
+      kernels[i]->key_ = {hash128(std::as_bytes(desc.spirv)), specialization, layout.pipeline, desc.subgroup_size,
+                          desc.in_parts};
+      kernels[i]->pipeline_ = owner.idle->take(*kernels[i]->key_);
+      if (kernels[i]->pipeline_ != VK_NULL_HANDLE) continue;
+    }
+    GRAFT_TRY_ASSIGN(VkShaderModule module, modules.get(desc));
+    compiled.push_back(kernels[i].get());
     for (std::uint32_t id = 0; id < desc.specialization.size(); ++id) entries[i].push_back({id, id * 4, 4});
     specializations[i] = {static_cast<std::uint32_t>(entries[i].size()), entries[i].data(),
                           desc.specialization.size_bytes(), desc.specialization.data()};
-    infos[i].sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-    infos[i].flags = desc.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
+    VkComputePipelineCreateInfo& info = infos.emplace_back();
+    info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+    info.flags = desc.in_parts ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0;
     if (context.capture) {
-      infos[i].flags |=
+      info.flags |=
           VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR | VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
     }
-    infos[i].layout = layout.pipeline;
-    infos[i].stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-    infos[i].stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-    infos[i].stage.module = module;
-    infos[i].stage.pName = "main";
+    info.layout = layout.pipeline;
+    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = module;
+    info.stage.pName = "main";
     if (desc.subgroup_size != 0 && context.physical.full_subgroups) {
-      infos[i].stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+      info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     }
     if (desc.subgroup_size != 0 && context.physical.sets_subgroup_size) {
       sizes[i].sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT;
       sizes[i].requiredSubgroupSize = desc.subgroup_size;
-      infos[i].stage.pNext = &sizes[i];
+      info.stage.pNext = &sizes[i];
     }
-    infos[i].stage.pSpecializationInfo = entries[i].empty() ? nullptr : &specializations[i];
+    info.stage.pSpecializationInfo = entries[i].empty() ? nullptr : &specializations[i];
   }
-  std::vector<VkPipeline> pipelines(count, VK_NULL_HANDLE);
-  const VkResult result = create_pipelines(context, cache, infos, pipelines);
-  for (std::size_t i = 0; i < count; ++i) kernels[i]->pipeline_ = pipelines[i];  // owned now, also on failure
-  if (result != VK_SUCCESS) {
-    const auto bad = std::find(pipelines.begin(), pipelines.end(), VkPipeline{VK_NULL_HANDLE});
-    const std::string_view name =
-        bad == pipelines.end() ? descs[0].name : descs[static_cast<std::size_t>(bad - pipelines.begin())].name;
-    return context.failed(result, "vkCreateComputePipelines", cat("Compiling kernel \"", name, "\" (of ", count, ")"));
+  if (!infos.empty()) {
+    std::vector<VkPipeline> pipelines(infos.size(), VK_NULL_HANDLE);
+    const VkResult result = create_pipelines(context, cache, infos, pipelines);
+    for (std::size_t i = 0; i < compiled.size(); ++i) compiled[i]->pipeline_ = pipelines[i];  // owned, also on failure
+    if (result != VK_SUCCESS) {
+      const auto bad = std::ranges::find(pipelines, VkPipeline{VK_NULL_HANDLE});
+      const std::string_view name =
+          compiled[bad == pipelines.end() ? 0 : static_cast<std::size_t>(bad - pipelines.begin())]->name_;
+      return context.failed(result, "vkCreateComputePipelines",
+                            cat("Compiling kernel \"", name, "\" (of ", infos.size(), ")"));
+    }
   }
   std::vector<std::unique_ptr<gpu::Kernel>> out;
   for (auto& kernel : kernels) {
@@ -172,7 +205,12 @@ Result<std::vector<std::unique_ptr<gpu::Kernel>>> VulkanKernel::create(Owner& ow
 
 VulkanKernel::~VulkanKernel() {
   if (!owner_.submissions.quiesce()) return;
-  if (pipeline_ != VK_NULL_HANDLE) owner_.context.fn.DestroyPipeline(owner_.context.device, pipeline_, nullptr);
+  if (pipeline_ == VK_NULL_HANDLE) return;
+  if (key_) {
+    owner_.idle->give(std::move(*key_), pipeline_);
+  } else {
+    owner_.context.fn.DestroyPipeline(owner_.context.device, pipeline_, nullptr);
+  }
 }
 
 }  // namespace graft::vulkan

@@ -1,13 +1,16 @@
 // The objects behind gpu::Buffer, gpu::Kernel and gpu::CommandList, and the pipeline layouts they share.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "platform/base/hash.h"
 #include "platform/gpu/checks.h"
 #include "platform/gpu/quirks.h"
 #include "platform/vulkan/memory.h"
@@ -15,11 +18,39 @@
 
 namespace graft::vulkan {
 
+/// Pipelines that no kernel has any more, for the next kernel of the same code. Only of CPU devices: to compile is most
+/// of a short run's work there, and their drivers' pipeline caches hold nothing.
+class IdlePipelines {
+ public:
+  struct Key {
+    Hash128 code;
+    std::vector<std::uint32_t> specialization;
+    VkPipelineLayout layout = VK_NULL_HANDLE;
+    std::uint32_t subgroup_size = 0;
+    bool in_parts = false;
+    bool operator==(const Key&) const = default;
+  };
+  explicit IdlePipelines(Context& context) : context_(context) {}
+  ~IdlePipelines();
+  IdlePipelines(const IdlePipelines&) = delete;
+  IdlePipelines& operator=(const IdlePipelines&) = delete;
+
+  /// Null: there is none of this key.
+  VkPipeline take(const Key& key);
+  /// The oldest is destroyed where there are too many. The device has ended all that uses them.
+  void give(Key key, VkPipeline pipeline);
+
+ private:
+  Context& context_;
+  std::deque<std::pair<Key, VkPipeline>> pipelines_;  ///< the oldest first
+};
+
 /// What every object needs to undo itself.
 struct Owner {
   Context& context;
   MemoryPool& memory;
   Submissions& submissions;
+  IdlePipelines* idle = nullptr;  ///< null: pipelines are destroyed with their kernels
 };
 
 class VulkanBuffer final : public gpu::Buffer {
@@ -119,6 +150,7 @@ class VulkanKernel final : public gpu::Kernel {
   bool in_parts_;
   LayoutCache::Layout layout_;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
+  std::optional<IdlePipelines::Key> key_;  ///< where the pipeline may be used again
 };
 
 /// Owns a command buffer and the descriptor sets and queries that it uses.
