@@ -425,7 +425,7 @@ class Text(support.PackageTest):
         self.assertGreater(abs(losses[1][0] - losses[0][0]), 1e-5)
         self.assertNotEqual(losses[1][0], losses[1][1], "each step has noise of its own")
         self.assertEqual(losses[1], losses[2])
-        with self.assertRaisesRegex(graft.InvalidArgument, "NEFTune"):
+        with self.assertRaisesRegex(graft.InvalidArgument, "neftune_alpha is -1"):
             model.trainer(batch=1, bindings={"seq": 4}, neftune_alpha=-1)
 
     def test_scores_of_tokens(self):
