@@ -127,8 +127,11 @@ Status VulkanDevice::open(const DeviceOptions& options) {
   }
   GRAFT_TRY(submissions_.initialize(options.timeline_semaphore && caps().timeline_semaphore));
   GRAFT_TRY(recognise(options));
-  const bool keeps = caps().type == gpu::DeviceType::cpu && !context_.capture && context_.faults == nullptr;
-  if (keeps) owner_.idle = &idle_;
+  const bool is_slow_to_compile = caps().type == gpu::DeviceType::cpu;
+  if (options.reuse_pipelines && is_slow_to_compile && !context_.capture && context_.faults == nullptr) {
+    idle_.reserve();
+    owner_.idle = &idle_;
+  }
   return cache_.initialize(*options.files, options.pipeline_cache_path);
 }
 

@@ -69,12 +69,11 @@ VkPipeline IdlePipelines::take(const Key& key) {
   return pipeline;
 }
 
-void IdlePipelines::give(Key key, VkPipeline pipeline) {
-  constexpr std::size_t kMost = 64;
+void IdlePipelines::give(Key key, VkPipeline pipeline) noexcept {
   pipelines_.emplace_back(std::move(key), pipeline);
   if (pipelines_.size() <= kMost) return;
   context_.fn.DestroyPipeline(context_.device, pipelines_.front().second, nullptr);
-  pipelines_.pop_front();
+  pipelines_.erase(pipelines_.begin());
 }
 
 LayoutCache::~LayoutCache() {

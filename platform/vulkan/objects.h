@@ -1,7 +1,6 @@
 // The objects behind gpu::Buffer, gpu::Kernel and gpu::CommandList, and the pipeline layouts they share.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,14 +34,17 @@ class IdlePipelines {
   IdlePipelines(const IdlePipelines&) = delete;
   IdlePipelines& operator=(const IdlePipelines&) = delete;
 
+  /// Makes the room that give() needs.
+  void reserve() { pipelines_.reserve(kMost + 1); }
   /// Null: there is none of this key.
   VkPipeline take(const Key& key);
-  /// The oldest is destroyed where there are too many. The device has ended all that uses them.
-  void give(Key key, VkPipeline pipeline);
+  /// Allocates nothing. The oldest is destroyed where there are too many. The device has ended all that uses them.
+  void give(Key key, VkPipeline pipeline) noexcept;
 
  private:
   Context& context_;
-  std::deque<std::pair<Key, VkPipeline>> pipelines_;  ///< the oldest first
+  static constexpr std::size_t kMost = 64;
+  std::vector<std::pair<Key, VkPipeline>> pipelines_;  ///< the oldest first
 };
 
 /// What every object needs to undo itself.

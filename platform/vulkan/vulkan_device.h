@@ -91,6 +91,8 @@ struct DeviceOptions {
   os::FileSystem* files = &os::system_files();
   /// Threads that create_kernels() compiles on. 0: up to 8; one for CPU devices, which compile at the first dispatch.
   std::uint32_t compile_threads = 0;
+  /// CPU devices: a kernel takes the pipeline of one of the same code that is gone. Other devices never do.
+  bool reuse_pipelines = true;
   /// Takes the device for one that only compiles (Caps::compiles_only), and asks its compiler to tell of kernels
   /// (Device::report()). Without this, a device is recognised as such: nothing comes back from a copy through it.
   bool compile_only = false;

@@ -380,8 +380,8 @@ TEST_F(Precision, SaysWhatItDoesNotKnow) {
   options.precision = DType::q8_0;
   EXPECT_NE(check(options).message().find("f32, f16 or bf16"), std::string::npos);
   options.precision = DType::f16;
-  options.loss_scaling = LossScaling{.growth_factor = 0.5};
-  EXPECT_NE(check(options).message().find("growth factor"), std::string::npos);
+  options.loss_scaling = LossScaling{.initial = 0x1p-25};
+  EXPECT_NE(check(options).message().find("it must be 0 (none) or at least 2^-24"), std::string::npos);
 }
 
 }  // namespace
