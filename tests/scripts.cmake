@@ -419,9 +419,10 @@ endif()
 
 # What takes longest starts first, so that no core waits for it at the end; in the order of what they took last.
 set(cost 100)
-foreach(test IN ITEMS cli/preference torch/decoder_parity torch/loss_parity torch/parity c_api/faults cli/processes cli/workers
-    cli/language_training cli/resume cli/runs torch/spatial_parity ops/unary@swiftshader cli/layout cli/precision
-    package/embed torch/lora_parity torch/zoo torch/patterns train/language_model cli/export torture/short)
+foreach(test IN ITEMS bindings/defaults cli/self_test torch/lora_parity torch/decoder_parity train/trainer@swiftshader
+    ops/attention cli/preference package/embed torch/zoo ops/gemm c_api/faults cli/processes cli/workers
+    ops/attention_long package/headers cli/precision train/recovery@discrete unit/generator c_api/safety
+    train/checkpoint_faults train/trainer package/pages cli/language_training cli/shortage)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES COST ${cost})
   endif()
