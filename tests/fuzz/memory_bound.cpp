@@ -44,7 +44,11 @@ std::atomic<std::int64_t> live{0}, peak{0};
 
 #if defined(GRAFT_UNDER_ASAN)
 
-#include <sanitizer/allocator_interface.h>
+extern "C" {  // of <sanitizer/allocator_interface.h>, which GCC does not install
+std::size_t __sanitizer_get_current_allocated_bytes();
+int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
+                                              void (*on_free)(const volatile void*));
+}
 
 namespace {
 
