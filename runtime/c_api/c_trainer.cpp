@@ -212,7 +212,6 @@ graft_status graft_trainer_create(graft_model* model, const graft_trainer_option
     auto made = std::make_unique<graft_trainer>();
     made->context = model->context;
     made->model = model;
-    if (!(given.max_time >= 0)) return invalid("max_time is ", given.max_time, " s; it must be 0 or more.");
     made->limit = TimeLimit(given.max_time);
     if (given.teacher != nullptr && &*given.teacher->context != &*model->context) {
       return invalid("The teacher belongs to another context than the model.");

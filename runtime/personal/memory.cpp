@@ -155,7 +155,7 @@ ExampleMemory::Entry ExampleMemory::take(const std::string& id) {
   return entry;
 }
 
-/// A quarter of the file is room for changes, so that the file is rarely written anew.
+/// A quarter of the file is room for changes, so that the whole file is rarely written.
 bool ExampleMemory::is_over() const {
   const std::uint64_t most = settings().bytes - settings().bytes / 4;
   return file_.start_bytes() + live_bytes_ > most || (settings().records != 0 && entries_.size() > settings().records);
@@ -171,7 +171,7 @@ Status ExampleMemory::check_writable() const {
   return read_only_ ? invalid("The memory is open to read only.") : ok_status();
 }
 
-/// The file anew, with what there is in memory.
+/// Writes the whole file from what is in memory.
 Status ExampleMemory::rewrite() {
   std::vector<Entry*> all;
   for (auto& [id, entry] : entries_) all.push_back(&entry);

@@ -102,7 +102,7 @@ Result<std::vector<std::byte>> open_frame(const checkpoint::Sealer& sealer, cons
 bool is_whole(const FrameHeader& header, std::span<const std::byte> frame);
 
 std::vector<std::byte> put_body(const Record& record, std::span<const std::byte> sample);
-/// `sample`: what follows the record, of so many bytes.
+/// `sample`: the `sample_bytes` bytes that follow the record.
 Result<Record> read_put(std::span<const std::byte> body, std::uint64_t sample_bytes,
                         std::span<const std::byte>* sample = nullptr);
 std::vector<std::byte> drop_body(std::span<const std::string> ids);

@@ -55,7 +55,7 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(os::FileSystem& files, 
                                            {.mode = checkpoint::StoreMode::create,
                                             .deep = options.looks_deep,
                                             .journal = options.journal,
-                                            // The thread compacts, beside training.
+                                            // The thread compacts while training runs.
                                             .compaction = {.automatic = false, .min_live = options.forgets ? 1 : 0.5},
                                             .cipher = options.cipher}));
   if (!options.resume && store.head() != 0) {
@@ -130,7 +130,7 @@ Status Checkpointer::go_back_to(std::uint64_t number) {
   return store_.set_head(number);
 }
 
-/// Training goes on from this snapshot (0: from the start), and no snapshot of a later step is left, nor a byte that
+/// Training continues from this snapshot (0: from the start), and no snapshot of a later step is left, nor a byte that
 /// only such ones need.
 Status Checkpointer::erase_after(std::uint64_t number) {
   std::lock_guard lock(store_mutex_);

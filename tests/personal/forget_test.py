@@ -92,7 +92,7 @@ class Forget(cli.CliTest):
         done = self.forget(record)
         self.assertEqual(done["step_after"], 8)
         self.assertEqual(self.state()[-1], steps[-1])
-        # And goes on as any run, with the memory as it is now.
+        # And it continues as any run does, with the memory as it is now.
         self.graft(*self.flags(self.MIX, "--steps", 12, "--resume"))
 
     def test_a_record_that_no_step_used_is_only_erased(self):

@@ -16,7 +16,7 @@ namespace {
 using namespace personal;
 using Fate = PowerFiles::Fate;
 
-/// Small, so that a short run evicts and writes the file anew.
+/// Small, so that a short run evicts and writes the whole file.
 MemoryOptions small(os::FileSystem& files, std::shared_ptr<checkpoint::Cipher> cipher = nullptr) {
   MemoryOptions options = tiny_memory_options(files, 4096);
   options.settings.policy = Policy::age;
@@ -89,7 +89,7 @@ void try_cuts(const std::shared_ptr<checkpoint::Cipher>& cipher, int images, std
       const auto state = read_memory(**memory);
       ASSERT_TRUE(state.ok()) << "cut after " << cut << ": " << state.status().message();
       ASSERT_TRUE(run.allows(cut, *state)) << "cut after " << cut << ": " << state->size() << " records";
-      // It goes on, and is whole when it is opened again.
+      // It takes records, and is whole when it is opened again.
       ASSERT_TRUE(put_tiny(**memory, "new", tiny_sample(99)).ok()) << "cut after " << cut;
       const auto next = read_memory(**memory);
       memory->reset();

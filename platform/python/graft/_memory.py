@@ -139,7 +139,7 @@ class MemoryFile(Owned):
         return DataSet(self.context, self._make(_c.graft_memory_data, int(_c.MemoryPart[part]), now_ms, destroy=_c.graft_data_destroy))
 
     def mix(self, data: DataSet, share: float, now_ms: int = 0) -> DataSet:
-        """All samples of a set, and of the memory's so many that `share` of an epoch are theirs; for a loader with keyed=True."""
+        """All samples of a set, and records of the memory, which are `share` of an epoch; for a loader with keyed=True."""
         return DataSet(self.context, self._make(_c.graft_memory_mix, data._native, share, now_ms, destroy=_c.graft_data_destroy,
                                                 uses=data._native))
 

@@ -143,7 +143,7 @@ typedef struct graft_memory_info {
   size_t struct_size;
   uint64_t records;
   uint64_t held_out_records; /* of them, never trained on */
-  uint64_t bytes;    /* of the file */
+  uint64_t bytes;            /* of the file */
   uint64_t record_bytes;
   uint64_t most_bytes;   /* the file's limit */
   uint64_t most_records; /* 0: no limit */
@@ -160,7 +160,7 @@ GRAFT_API graft_status graft_memory_describe(graft_memory_file* memory, graft_me
    Records of which the time is over at now_ms (0: now) are left out. not_found: there is none. */
 GRAFT_API graft_status graft_memory_data(graft_memory_file* memory, graft_memory_part part, int64_t now_ms,
                                          graft_data_set** set);
-/* All samples of a set, and of the memory's records to train on so many that `share` of an epoch are theirs. The fields
+/* All samples of a set, and records of the memory to train on, which are `share` of an epoch. The fields
    are those of the set. Its loader has graft_loader_options.keyed: of the first n samples of an epoch, share * n are
    the memory's, rounded down. Which they are follows from seed, epoch and ids. Few records occur several times.
    The set has no other loader meanwhile. not_found: the memory has no record to train on. */
@@ -169,8 +169,8 @@ GRAFT_API graft_status graft_memory_mix(graft_memory_file* memory, graft_data_se
 
 /* The first batch, from 0, in which the record of this id stands, of a loader with these options on a set of
    graft_memory_data or graft_memory_mix. To forget it exactly, a run goes back to a snapshot of no more steps than this
-   (graft_checkpoint_options.forget). not_found: it stands in none of the first `limit` batches; 0: in none of the epochs
-   of the options. options has keyed, and the set has no loader. */
+   (graft_checkpoint_options.forget). not_found: it stands in none of the first `limit` batches; 0: in none of the
+   epochs of the options. options has keyed, and the set has no loader. */
 GRAFT_API graft_status graft_memory_first_use(const graft_data_set* set, const graft_loader_options* options,
                                               const char* id, uint64_t limit, uint64_t* batch);
 

@@ -39,8 +39,8 @@ struct Architecture {
   bool ffn_bias = false;
   bool own_head_size = false;  ///< another one than embedding_length / head_count
   bool partial_rotary = false;
-  std::int64_t windows = 0;   ///< each so many-th layer has no window; 0: windows are not read
-  bool global_first = false;  ///< these are the first of so many, not the last
+  std::int64_t windows = 0;   ///< layers of a group, one of which has no window; 0: windows are not read
+  bool global_first = false;  ///< that layer is the first of its group, not the last
   bool norm_bias = true;      ///< of LayerNorm
 };
 

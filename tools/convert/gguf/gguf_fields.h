@@ -19,8 +19,8 @@ struct GgufWindows {
   bool key = false;           ///< files of the architecture may have it
   bool applied = false;       ///< llama.cpp applies it
   bool local_base = false;    ///< layers with a window have a rotary embedding of their own
-  std::size_t interval = 0;   ///< each so many-th layer has no window; 0: all have it
-  bool global_first = false;  ///< that layer is the first of so many, not the last
+  std::size_t interval = 0;   ///< layers of a group, one of which has no window; 0: all have it
+  bool global_first = false;  ///< that layer is the first of its group, not the last
 
   bool slides(std::size_t layer) const { return interval == 0 || (layer + (global_first ? 0 : 1)) % interval != 0; }
 };

@@ -87,7 +87,7 @@ public final class MemoryFile extends Handle implements Closeable {
     return own.call(p -> new DataSet(own, Jni.memoryData(p, part.ordinal(), nowMs)));
   }
 
-  /** All samples of a set, and of the memory's so many that `share` of an epoch are theirs; for a loader with LoaderOptions.keyed. */
+  /** All samples of a set, and records of the memory, which are `share` of an epoch; for a loader with LoaderOptions.keyed. */
   @NonNull
   public DataSet mix(@NonNull DataSet set, double share, long nowMs) {
     return own.call(p -> new DataSet(own, Jni.memoryMix(p, set.own.given(own), share, nowMs)));
